@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .errors import TilewrightError
     from .ir import script
     from .ir.importers import from_exported_program, from_onnx
+    from .ir.packing import PackedArray
     from .ir.script import parse
     from .schedules import Schedule, composite
     from .target.target import Target
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 report_former_modules(__name__)
 
 __all__ = [
+    "PackedArray",
     "Schedule",
     "Target",
     "TilewrightError",
@@ -49,6 +51,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "PackedArray": ".ir.packing",
     "Schedule": ".schedules",
     "Target": ".target.target",
     "TilewrightError": ".errors",

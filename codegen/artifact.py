@@ -15,13 +15,14 @@ import numpy as np
 from ..errors import TilewrightError
 from ..ir.dtype import DType, dtype
 from ..ir.module import Constant
+from ..ir.packing import from_storage, storage_of
 from ..target.target import Target
 from .manifest import FunctionSpec, KernelFacts, KernelSpec, from_json, to_json
 
 if TYPE_CHECKING:
     from .simt.program import SimtProgram
 
-SCHEMA = 4
+SCHEMA = 5
 _SECTIONS = ("objects", "texts", "images", "programs")
 _LENGTH = struct.Struct("<Q")
 
@@ -37,6 +38,10 @@ def _no_constants() -> Mapping[str, Constant]:
 
 
 def _no_images() -> Mapping[str, bytes]:
+    return MappingProxyType({})
+
+
+def _no_limits() -> Mapping[str, tuple[str, ...]]:
     return MappingProxyType({})
 
 
@@ -70,6 +75,8 @@ class Artifact:
         The kernels of target ``simt``, which are interpreted and stored as text.
     facts : tuple of KernelFacts
         The facts about each kernel, for :meth:`.Executable.explain`.
+    limits : Mapping of str to tuple of str
+        The conditions of the version with 32-bit indices of each kernel that has one.
     """
 
     target: Target
@@ -82,6 +89,7 @@ class Artifact:
     kernel_specs: tuple[KernelSpec, ...] = ()
     programs: Mapping[str, SimtProgram] = field(default_factory=_no_programs, repr=False)
     facts: tuple[KernelFacts, ...] = ()
+    limits: Mapping[str, tuple[str, ...]] = field(default_factory=_no_limits)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -101,8 +109,8 @@ class Artifact:
         for section, content in zip(_SECTIONS, contents, strict=True):
             index[section] = sorted(content)
             parts.extend(content[name] for name in index[section])
-        arrays = (self.constants[name].load() for name in sorted(self.constants))
-        parts.extend(np.ascontiguousarray(array).tobytes() for array in arrays)
+        constants = (self.constants[name] for name in sorted(self.constants))
+        parts.extend(storage_of(c.load(), c.dtype).tobytes() for c in constants)
         target = self.target
         header: dict[str, Any] = {
             "schema": SCHEMA,
@@ -111,6 +119,7 @@ class Artifact:
             "functions": [to_json(f) for f in self.functions],
             "kernels": [to_json(k) for k in self.kernel_specs],
             "facts": [to_json(f) for f in self.facts],
+            "limits": {name: list(texts) for name, texts in sorted(self.limits.items())},
             "constants": [
                 [name, c.dtype.name, list(c.shape)] for name, c in sorted(self.constants.items())
             ],
@@ -181,6 +190,7 @@ class Artifact:
             tuple(from_json(KernelSpec, k) for k in header["kernels"]),
             _programs(sections["programs"], target),
             tuple(from_json(KernelFacts, f) for f in header["facts"]),
+            MappingProxyType({name: tuple(texts) for name, texts in header["limits"].items()}),
         )
 
 
@@ -193,5 +203,5 @@ def _programs(stored: Mapping[str, bytes], target: Target) -> Mapping[str, SimtP
 
 
 def _constant(element: DType, shape: tuple[int, ...], data: bytes) -> Constant:
-    array = np.frombuffer(data, element.numpy).reshape(shape)
+    array = from_storage(np.frombuffer(data, np.uint8), shape, element)
     return Constant(shape, element, lambda: array)

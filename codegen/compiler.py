@@ -36,6 +36,7 @@ from .kernel_facts import kernel_facts, with_steps_of
 from .llvm import emit_module
 from .lower.host import FlowFunctions, HostKernel, host_kernel, kernel_spec, lower_to_host
 from .lower.host.entry_wrappers import launched, public_name, with_entries, with_in_place
+from .lower.host.index_limits import kernel_limits
 from .lower.host.to_thread import lower_host
 from .lower.pipeline import lower_kernel
 from .manifest import KernelSpec
@@ -270,6 +271,7 @@ def _build(
         images=MappingProxyType({n: part for n, part in parts.items() if n in gpu_kernels}),
         kernel_specs=lowered.specs,
         programs=lowered.programs,
+        limits=kernel_limits(lowered.kernels),
     ), result.compiled
 
 
@@ -297,7 +299,7 @@ def _kernels(
             steps = steps_of(source, options.steps)
             programs[name] = SimtProgram(source, lowered, symbols, steps, options.debug)
         else:
-            texts[name] = emit_module([function], target)
+            texts[name] = emit_module(function.versions, target)
     return _LoweredKernels(kernels, texts, MappingProxyType(programs), tuple(specs))
 
 
@@ -407,7 +409,10 @@ def compile_artifact(module: Module, target: Target, options: BuildOptions) -> t
     steps = {**options.steps, **step_texts([state])}
     artifact, compiled = build(ready, target, replace(options, steps=steps))
     constants = _new_constants(recorder.module, ready, artifact)
-    facts = kernel_facts(recorder.module, ready, state, debug=options.debug)
+    facts = tuple(
+        replace(f, limits=artifact.limits.get(f.kernel, ()))
+        for f in kernel_facts(recorder.module, ready, state, debug=options.debug)
+    )
     artifact = replace(artifact, constants=constants, facts=facts)
     names = sorted(recorder.names)
     store.put(_artifact_key(key, module, names), artifact.to_bytes())

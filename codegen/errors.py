@@ -313,6 +313,12 @@ class UnboundKernelError(KernelProgramError):
     title = "Kernel without thread binding"
 
 
+class MissingDTypeError(KernelProgramError):
+    """An operation on elements of a dtype that no machine register holds."""
+
+    title = "Dtype without a machine type"
+
+
 class UnrolledCodeError(KernelProgramError):
     """Nested unrolled loops with so many iterations that their code would be too large."""
 

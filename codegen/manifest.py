@@ -157,6 +157,11 @@ class KernelSpec:
         Access mode of each buffer.
     requires : tuple of str
         Preconditions on the symbols, which the launcher must check.
+    narrow : str
+        Name of the version with 32-bit indices, which has the same parameters and is in the same
+        image; empty if there is none.
+    limits : tuple of str
+        Conditions under which that version may run.
     """
 
     name: str
@@ -169,6 +174,8 @@ class KernelSpec:
     types: tuple[str, ...] = ()
     access: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    narrow: str = ""
+    limits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +218,9 @@ class KernelFacts:
         The conditions that the kernel relies on.
     indices : tuple of str
         The integers loaded from memory that the kernel uses as indices, with their check.
+    limits : tuple of str
+        The conditions under which the version of the kernel with 32-bit indices runs, as terms
+        over its symbols; empty if there is no such version.
     debug : bool
         Whether every access is checked at run time.
     """
@@ -228,6 +238,7 @@ class KernelFacts:
     bytes: str = ""
     facts: tuple[FactSpec, ...] = ()
     indices: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
     debug: bool = False
 
 

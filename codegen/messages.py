@@ -173,8 +173,9 @@ class Message(Enum):
     ALLOCATION = Code.MEMORY, "cannot allocate {bytes} bytes"
 
 
-_DTYPE_NAMES: Final = {d.numpy.name: d.name for d in DTYPES.values() if d.name != "bf16"}
-_DTYPE_NAMES["bfloat16"] = "bf16"
+_DTYPE_NAMES: Final = {
+    name: d.name for d in DTYPES.values() for name in (d.stored, d.torch) if name
+}  # fmt: skip
 
 
 def dtype_text(dtype: object) -> str:

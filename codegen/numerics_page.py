@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..ir.dtype import DType, bf16, f16, f32, f64
+from ..ir.dtype import DTYPES, DType, bf16, f16, f32, f64
 from ..ir.graph.operators import OPERATORS
 from ..ir.graph.operators.binary import BinaryOperator
 from ..ir.graph.operators.unary import UnaryOperator
@@ -40,6 +40,11 @@ OPERATOR_BOUNDS: Final = (
     OperatorBound(("sum", "mean"), "(d + 2) u S, with S the sum (mean) of absolute values"),
     OperatorBound(("matmul",), "(c + 2) u S, with S the sum of the absolute values of products"),
     OperatorBound(("cumsum",), "k u S for element k, with S the sum of absolute values so far"),
+    OperatorBound(("cumprod",), "k u P for element k, with P its exact value"),
+    OperatorBound(
+        ("logcumsumexp",),
+        "(8 k + 4 + R) u + 2 u abs(y) for element k, with R the range of the elements so far",
+    ),
     OperatorBound(
         ("index_add", "scatter_add"),
         "(k + 1) u S for k updates of an element, with S the sum of absolute values",
@@ -54,6 +59,10 @@ OPERATOR_BOUNDS: Final = (
         ("layer_norm", "rms_norm"),
         "(d + 10) u (M + abs(b)), with M = max(abs(x)) / root * abs(w)",
     ),
+    OperatorBound(
+        ("quantize_linear",), "(1/2 + u abs(q)) scale within the range, with q the quotient"
+    ),
+    OperatorBound(("dequantize_linear",), "2 u abs(y)"),
 )
 """The bounds of operators that compute more than one element function."""
 
@@ -119,6 +128,12 @@ DEVIATIONS: Final = (
         "",
         "rounded once on some devices",
     ),
+    Deviation(
+        "quotient of complex numbers near the largest or the smallest floats",
+        "the quotient",
+        "infinite, NaN, or 0 for some of them",
+        "infinite, NaN, or 0 for some of them",
+    ),
 )
 """The deviations; a test runs each of them."""
 
@@ -144,8 +159,43 @@ program can read keeps its order.
 
 The largest distance from the exact result, in units in the last place (ulp) of the rounded result,
 over the whole range of the dtype. 0.5 is a correctly rounded result. Functions keep the sign of
-zero, overflow to infinity, and return subnormal results.
+zero, overflow to infinity, and return subnormal results. Outside of the domain, the result is NaN,
+or infinite at a pole. `make math` tests the bounds of f32 with all numbers, and those of functions
+of several operands with 2**28 structured and random operands; `tests/fuzz/exhaustive_math.json`
+records the largest errors found. The bounds of f64 are tested with samples, beside roots, poles,
+and the numbers where formulas change.
 """
+
+_NOTES: Final = """
+Restrictions of the bounds:
+"""
+
+_EXACT: Final = """
+Functions of integers and bools are exact. Functions that are defined for floats too are in the
+table above. `random_bits(counter, key)` is element `counter` of the stream of Philox 4x32-10 for a
+key: block `k` of the stream has the counter `(k, 0)` and 128 bits.
+"""
+
+_COMPLEX: Final = """
+## Complex numbers
+
+The bounds of the parts of complex results are absolute: in unit roundoffs u of the dtype of the
+parts, with x = a + bi and y = c + di. Products are not contracted to fused multiply-add, so `mul`
+and `div` have the same bits on all targets. Infinities, NaN, and the signs of zeros are those of
+the scalar functions of NumPy for all functions. Complex sums have the bounds of `sum` and `matmul`
+for each part, with 2 u S more for `matmul`; `prod` of n numbers has 3 n u P.
+"""
+
+COMPLEX_BOUNDS: Final = (
+    ("`neg`, `conj`, `real`, `imag`, `complex`", "exact", "all"),
+    ("`add`, `sub`", "0.5 ulp of each part", "all"),
+    ("`mul`", "2 u (abs(a c) + abs(b d)), and 2 u (abs(a d) + abs(b c))", "no part overflows"),
+    ("`div`", "8 u abs(x / y)", "all y but 0; overflows or vanishes only if the result does"),
+    ("`exp`", "12 u of each part", "overflows only if the result does"),
+    ("`abs`", "as `hypot`", "overflows only if the result does"),
+    ("`angle`", "as `atan2`", "all"),
+)
+"""The bounds of functions of complex numbers, as text; tests measure them."""
 
 _OPERATORS: Final = f"""
 ## Operators
@@ -179,9 +229,14 @@ def operators_of(function: ElementFunction) -> str:
         name
         for name, operator in OPERATORS.items()
         if (isinstance(operator, UnaryOperator) and operator.function is function)
-        or (isinstance(operator, BinaryOperator) and operator.op == function.name)
+        or (isinstance(operator, BinaryOperator) and operator.function is function)
     ]
     return ", ".join(f"`{name}`" for name in found)
+
+
+def _dtypes(function: ElementFunction) -> str:
+    """Return the dtypes that an exact function is defined for."""
+    return ", ".join(name for name, dtype in DTYPES.items() if function.accepts(dtype))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -192,11 +247,16 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def page() -> str:
     """Return the text of the page."""
-    functions = [f for f in FUNCTIONS.values() if any(f.accepts(t) for t in FLOATS)]
+    known = [f for f in FUNCTIONS.values() if f.operands not in ("complex", "part")]
+    functions = [f for f in known if any(f.accepts(t) for t in FLOATS)]
+    others = [f for f in known if f not in functions]
     rows = [
-        (f"`{f.name}`", *(bound_text(f, t) for t in FLOATS), operators_of(f)) for f in functions
+        (f"`{f.name}`", *(bound_text(f, t) for t in FLOATS), f.domain, operators_of(f))
+        for f in functions
     ]
-    head = ("Function", *(t.name for t in FLOATS), "Operators")
+    notes = [f"- `{f.name}`, {f.note}" for f in functions if f.note]
+    exact = [(f"`{f.name}`", _dtypes(f), operators_of(f)) for f in others]
+    head = ("Function", *(t.name for t in FLOATS), "Domain", "Operators")
     operators = [
         (", ".join(f"`{name}`" for name in one.operators), one.bound) for one in OPERATOR_BOUNDS
     ]
@@ -204,6 +264,12 @@ def page() -> str:
     lines = [
         _HEAD,
         *_table(head, rows),
+        _NOTES,
+        *notes,
+        _EXACT,
+        *_table(("Function", "Dtypes", "Operators"), exact),
+        _COMPLEX,
+        *_table(("Functions", "Largest error", "Domain"), COMPLEX_BOUNDS),
         _OPERATORS,
         *_table(("Operators", "Largest absolute error"), operators),
         _DEVIATIONS,

@@ -186,7 +186,7 @@ class StageResults:
         if name in self._planned:
             functions = [lower_host(f) for f in self.flow(name).functions]
             return emit_module(functions, host_target(self.target))
-        return emit_module([self.lowered(name).function], self.target)
+        return emit_module(self.lowered(name).function.versions, self.target)
 
     def before(self, name: str, stage: Stage) -> str:
         """Return the text that a stage transforms; empty if the default rules made the function."""

@@ -4,13 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Final
+from typing import Final, overload
 
-from .dtype import DType
-from .symbolic import Expr, const_value
+from .dtype import BYTE, DType
+from .symbolic import Expr, ceildiv, const_value, product
 
 SIZE_LIMIT: Final = 1 << 60
 """The number of bytes that no tensor reaches; larger sizes overflow 64-bit addresses."""
+
+
+@overload
+def storage_bytes(count: int, dtype: DType) -> int: ...
+@overload
+def storage_bytes(count: Expr, dtype: DType) -> Expr: ...
+def storage_bytes(count: int | Expr, dtype: DType) -> int | Expr:
+    """Return the size of elements in bytes; packed elements fill whole bytes at the end.
+
+    Examples
+    --------
+    >>> from .dtype import f32, i4
+    >>> storage_bytes(5, f32), storage_bytes(5, i4)
+    (20, 3)
+    """
+    if dtype.bits % BYTE == 0:
+        return count * (dtype.bits // BYTE)
+    if isinstance(count, int):
+        return -(-count * dtype.bits // BYTE)
+    return ceildiv(count * dtype.bits, BYTE)
+
+
+def shape_bytes(shape: Iterable[Expr], dtype: DType) -> Expr:
+    """Return the size in bytes of a compact tensor.
+
+    Examples
+    --------
+    >>> from .dtype import f32
+    >>> from .symbolic import as_expr, var
+    >>> shape_bytes((var("n"), as_expr(3)), f32)
+    n * 12
+    """
+    return storage_bytes(product(tuple(shape)), dtype)
 
 
 def size_problem(shape: Iterable[Expr], dtype: DType) -> str:
@@ -30,7 +63,7 @@ def size_problem(shape: Iterable[Expr], dtype: DType) -> str:
     negative = next((dim for dim in known if dim < 0), None)
     if negative is not None:
         return f"dimension {negative} is negative"
-    size = prod(known) * dtype.bytes
+    size = storage_bytes(prod(known), dtype)
     if len(known) < len(dims) or size < SIZE_LIMIT:
         return ""
     exponent = size.bit_length() - 1 if size & (size - 1) == 0 else size.bit_length()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
-from ..ir.analysis import accesses, bound_kinds, conflicts, iterated_kinds, reduction_update
+from ..ir.analysis import accesses, bound_kinds, iterated_kinds, reorders
+from ..ir.analysis.dependences import Conflict
+from ..ir.analysis.lane_scans import scans_lanes
 from ..ir.analysis.scatter import is_scatter
 from ..ir.identity import Uid
 from ..ir.loop.memory_scopes import SCOPES
@@ -94,7 +96,7 @@ def iteration_kind_problems(
     requirement: Requirement,
     others: Callable[[Block], tuple[Primitive, ...]],
 ) -> Iterator[Problem]:
-    """Yield a problem for each reduction or ordered iteration variable that a loop binds.
+    """Yield a problem for each reduction that a loop binds.
 
     Parameters
     ----------
@@ -109,10 +111,9 @@ def iteration_kind_problems(
     """
     loop, tree = state.loop(ref), state.tree(ref.function)
     for block in tree.blocks_in(loop.body):
-        for kind in sorted(iterated_kinds(tree, loop, block) - {"spatial"}):
-            noun = "a reduction" if kind == "reduce" else "an ordered iteration variable"
-            message = f"loop {loop.var.name!r} binds {noun} of block {block.name!r}"
-            if kind == "reduce" and is_scatter(block):
+        for kind in sorted(iterated_kinds(tree, loop, block) & {"reduce"}):
+            message = f"loop {loop.var.name!r} binds a reduction of block {block.name!r}"
+            if is_scatter(block):
                 message += (
                     ", whose iterations may update the same elements at indices loaded from "
                     "memory; only the threads of a GPU update atomically"
@@ -148,16 +149,15 @@ def lane_reduction_problems(
     """
     loop, tree = state.loop(ref), state.tree(ref.function)
     blocks = tuple(tree.blocks_in(loop.body))
+    if scans_lanes(tree, loop):
+        return
     for block in blocks:
         kinds = bound_kinds(loop, block)
-        subject = "a reduction"
-        if "ordered" in kinds:
-            subject, reason = "an ordered iteration variable", ""
-        elif "reduce" not in kinds:
+        if "reduce" not in kinds:
             continue
         elif block.init is not None:
             reason = ", whose init is not decomposed"
-        elif reduction_update(block) is None:
+        elif not reorders(block):
             reason = ", whose update does not have the form C = C op value"
         elif len(blocks) > 1 or kinds != frozenset({"reduce"}):
             reason = ", but must contain only that block and bind only its reduction"
@@ -165,7 +165,7 @@ def lane_reduction_problems(
             continue
         yield Problem(
             requirement,
-            f"loop {loop.var.name!r} binds {subject} of block {block.name!r}{reason}",
+            f"loop {loop.var.name!r} binds a reduction of block {block.name!r}{reason}",
             (ref, block_ref(ref.function, block)),
             {"kinds": ", ".join(sorted(kinds))},
             fixes=starts(block) if block.init is not None else (),
@@ -200,14 +200,20 @@ def constant_extent_problems(
     )
 
 
-def independence_problems(
-    state: State, ref: LoopRef, requirement: Requirement, *, lanes: bool = False
+def dependence_problems(
+    state: State, ref: LoopRef, found: Iterable[Conflict], requirement: Requirement
 ) -> Iterator[Problem]:
     """Yield a problem for each dependence between iterations of a loop."""
-    tree = state.tree(ref.function)
-    for conflict in conflicts(tree, state.loop(ref), lanes=lanes):
+    loop = state.loop(ref)
+    for conflict in found:
         where = (ref, *refs_of(ref.function, conflict.block, conflict.buffer))
-        yield Problem(requirement, conflict.reason, where)
+        message = conflict.reason
+        if "ordered" in bound_kinds(loop, conflict.block):
+            message += (
+                f"; loop {loop.var.name!r} binds an ordered iteration variable of block "
+                f"{conflict.block.name!r}"
+            )
+        yield Problem(requirement, message, where)
 
 
 def is_tensorized(block: Block) -> bool:

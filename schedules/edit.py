@@ -15,6 +15,7 @@ from ..ir.loop.nodes import (
     Alloc,
     Attribute,
     Attributes,
+    Bind,
     Block,
     Buffer,
     For,
@@ -200,7 +201,7 @@ def rebind(
             return If(claim, rebind(then, mapping, facts, guard), other)
         case Alloc():
             return _rebind_alloc(statement, mapping, facts, guard)
-        case Store() | Let():
+        case Store() | Let() | Bind():
             new = substitute_in(statement, mapping)
             return new if guard == TRUE else If(guard, new)
         case _:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..ir.dtype import DType
 from ..ir.identity import UidSource, fresh_name
-from ..ir.loop.nodes import Alloc, Block, Buffer, For, Let, PrimFunc, Stmt
+from ..ir.loop.nodes import Alloc, Block, Buffer, For, Let, Local, PrimFunc, Stmt
 from ..ir.loop.ranges import loop_var
 from ..ir.loop.visit import Rebuilder
 from ..ir.symbolic import Bool, Expr, SymInt, Var, substitute, var
@@ -78,6 +79,9 @@ class _Copy(Rebuilder):
                 return super().statement(statement)
             case _:
                 return super().statement(statement)
+
+    def local(self, local: Local, dtype: DType) -> Local:
+        return Local(self._names.fresh(local.name), dtype)
 
     def _copy_block(self, block: Block) -> Stmt:
         iters = tuple(replace(v, var=self._bind(v.var, v.extent)) for v in block.iters)

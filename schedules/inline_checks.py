@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ..ir.analysis import Tree
 from ..ir.analysis.value_size import FUSED, LARGEST, inlined_size
-from ..ir.loop.nodes import Block, Store
+from ..ir.loop.nodes import Block
+from ..ir.loop.straight_line import straight_line
 from .handles import BlockRef
 from .problem import Problem
 from .requirement import Requirement
@@ -23,13 +24,13 @@ def size_problems(
     tree : Tree
         The index of the function.
     producer : Block
-        The block whose value replaces loads. One whose body is not a store has other problems.
+        The block whose values replace loads. One with loops or branches has other problems.
     target : BlockRef
         The block that the step names.
     requirement : Requirement
         The requirement of the step.
     """
-    if not isinstance(producer.body, Store):
+    if straight_line(producer.body) is None:
         return
     size, _ = inlined_size(tree, producer)
     if not size.within(LARGEST):
@@ -45,7 +46,7 @@ def size_problems(
 def stays_small(state: State, ref: BlockRef) -> bool:
     """Return whether the default rules inline a block: whether the expressions stay small.
 
-    A value of more than 100 nodes is not computed more than once.
+    A value of more than 100 nodes is not computed more than once; uses in one block share it.
     """
     size, repeated = inlined_size(state.tree(ref.function), state.block(ref))
     return size.within(FUSED) and not repeated

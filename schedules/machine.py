@@ -59,8 +59,12 @@ class Machine:
     target: Target | None = None
 
     def lanes(self, dtype: DType) -> int:
-        """Return the number of elements of a dtype in one vector register."""
-        return max(1, self.vector_bits // dtype.bits)
+        """Return the number of elements of a dtype in one vector register.
+
+        Elements of a dtype without a machine type are computed in a wider dtype.
+        """
+        of = dtype if dtype.part.is_machine else dtype.compute
+        return max(1, self.vector_bits // of.bits)
 
     def tile(self, dtype: DType) -> Tile:
         """Return the register tile of a matmul that uses multiply-add instructions.

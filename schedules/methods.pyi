@@ -73,7 +73,9 @@ class ScheduleMethods:
         """Hoist a block that only depends on inputs out of a kernel, into a new kernel."""
     def legalize(self, function: FunctionRef | str = ...) -> tuple[FunctionRef, ...]:
         """Lower every operator of a function to a call of a loop-level function."""
-    def lift_transforms(self, function: FunctionRef | str = ...) -> FunctionRef:
+    def lift_transforms(
+        self, function: FunctionRef | str = ..., keep: Sequence[BindingRef | str] = ...
+    ) -> FunctionRef:
         """Move bindings that depend on constants only into a function that runs at load time."""
     def set_scope(self, buffer: BufferRef | str, scope: str) -> None:
         """Set the memory scope of a temporary."""
@@ -130,6 +132,8 @@ class ScheduleMethods:
         """Vectorize the innermost loop of every nest and run the outermost one in parallel, if legal."""
     def schedule_rows(self, function: FunctionRef | str) -> None:
         """Schedule reductions of rows for the vector registers of a CPU."""
+    def schedule_scans(self, function: FunctionRef | str) -> None:
+        """Schedule scans for the threads and vector registers of a CPU."""
     def tile(
         self, i: LoopRef | str, j: LoopRef | str, sizes: tuple[SymInt | str, SymInt | str] = ...
     ) -> tuple[LoopRef, LoopRef, LoopRef, LoopRef]:
@@ -183,6 +187,8 @@ class ScheduleMethods:
         """Decompose a reduction into a block that initializes the result before a loop, and an update."""
     def rfactor(self, block: BlockRef | str, loop: LoopRef | str) -> BlockRef:
         """Factor a reduction into partial results per iteration of a loop, and a block combining them."""
+    def scan_blocks(self, block: BlockRef | str, size: int) -> tuple[BlockRef, BlockRef]:
+        """Split a scan into parts that run independently: totals, their scan, and the scans."""
     def assume(
         self,
         function: FunctionRef | str,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from ..ir.analysis import (
+    Access,
     Interval,
     Tree,
     injective_in,
@@ -53,10 +54,15 @@ class Movable(NamedTuple):
     temporary: Requirement | None = None
 
 
-def movable_problems(state: State, ref: BlockRef, requires: Movable) -> Iterator[Problem]:
-    """Yield the problems that prevent a block from being computed at other iterations."""
+def movable_problems(
+    state: State, ref: BlockRef, requires: Movable, *, several: bool = False
+) -> Iterator[Problem]:
+    """Yield the problems that prevent a block from being computed at other iterations.
+
+    With ``several``, it may store to several buffers.
+    """
     tree, block = state.tree(ref.function), state.block(ref)
-    for requirement, message, others in _reasons(tree, block, requires):
+    for requirement, message, others in _reasons(tree, block, requires, several=several):
         where = (ref, *refs_of(ref.function, *others))
         yield Problem(requirement, f"block {block.name!r} {message}", where)
 
@@ -64,15 +70,27 @@ def movable_problems(state: State, ref: BlockRef, requires: Movable) -> Iterator
 _Reason: TypeAlias = "tuple[Requirement, str, tuple[Block | Buffer, ...]]"
 
 
-def _reasons(tree: Tree, block: Block, requires: Movable) -> Iterator[_Reason]:
+def _reasons(tree: Tree, block: Block, requires: Movable, *, several: bool) -> Iterator[_Reason]:
     """Yield the reasons why a block cannot move, with other blocks and buffers at fault."""
     if any(v.kind == "ordered" for v in block.iters):
         yield requires.unordered, "has ordered iteration variables", ()
-    found = writes(block)
-    if not is_plain(block) or len(found) != 1 or len(tuple(stores(block.body))) != 1:
+    found = {access.buffer for access in writes(block)}
+    count = len(tuple(stores(block.body)))
+    if not is_plain(block) or count != len(writes(block)) or count != len(found):
         yield requires.one_store, "does not consist of exactly one store", ()
         return
-    buffer = found[0].buffer
+    if count > 1 and not several:
+        names = ", ".join(sorted(repr(b.name) for b in found))
+        message = f"stores to several buffers, {names}, and this step moves one store"
+        yield requires.one_store, message, tuple(found)
+        return
+    for buffer in sorted(found, key=lambda b: b.name):
+        yield from _buffer_reasons(tree, block, buffer, requires)
+
+
+def _buffer_reasons(
+    tree: Tree, block: Block, buffer: Buffer, requires: Movable
+) -> Iterator[_Reason]:
     if requires.temporary is not None and not tree.is_temporary(buffer):
         message = f"writes {buffer.name!r}, which is a parameter; expected a temporary"
         yield requires.temporary, message, (buffer,)
@@ -117,16 +135,19 @@ def plain_store_problems(
     Each variable must occur once. A variable of extent 1 may be missing, and the index of a
     dimension of size 1 may be a constant.
     """
-    block = state.block(ref)
-    found = writes(block)
-    if len(found) != 1:
-        return
-    indices = found[0].indices
+    for access in writes(state.block(ref)):
+        yield from _index_problems(state, ref, requirement, access)
+
+
+def _index_problems(
+    state: State, ref: BlockRef, requirement: Requirement, access: Access
+) -> Iterator[Problem]:
+    block, indices = state.block(ref), access.indices
     variables = [i for i in indices if isinstance(i, Var)]
     spatial = {v.var for v in block.iters if v.kind == "spatial" and const_value(v.extent) != 1}
     others = [
         i
-        for i, size in zip(indices, found[0].buffer.shape, strict=True)
+        for i, size in zip(indices, access.buffer.shape, strict=True)
         if not isinstance(i, Var) and size != 1
     ]
     if others or len(set(variables)) < len(variables) or not spatial <= set(variables):
@@ -134,7 +155,7 @@ def plain_store_problems(
             requirement,
             f"the write indices ({', '.join(map(str, indices))}) of block {block.name!r} are not "
             "its spatial iteration variables, each once",
-            (ref, buffer_ref(ref.function, found[0].buffer)),
+            (ref, buffer_ref(ref.function, access.buffer)),
             {"indices": ", ".join(map(str, indices))},
         )
 

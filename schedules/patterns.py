@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..ir.analysis import executed_domain, is_reduction, reduction_update, tree_of
+from ..ir.analysis import executed_domain, is_reduction, reduction_of, reorders, tree_of
 from ..ir.loop.nodes import (
     Binary,
     Block,
@@ -15,10 +15,11 @@ from ..ir.loop.nodes import (
     IterVar,
     Load,
     PrimFunc,
-    Store,
 )
-from ..ir.loop.visit import loads, stores
+from ..ir.loop.straight_line import single_store, straight_line
+from ..ir.loop.visit import loads, stores, walk_element
 from ..ir.symbolic import Expr, const_value, free_vars
+from ..ir.symbolic.terms import Mod
 from .primitives.graph.collapse_dims import nests
 
 
@@ -28,7 +29,8 @@ class Matmul:
 
     ``block`` is the reduction, ``prologue`` the blocks before it (such as packing) and
     ``epilogue`` the blocks after it, in order. ``row``, ``column`` and ``depth`` are its iteration
-    variables i, j and k.
+    variables i, j and k. If the product is ``scaled``, its right factor is not an element of B, but
+    computed from one and from elements of other buffers, such as the scales of quantized weights.
     """
 
     prologue: tuple[Block, ...]
@@ -39,6 +41,7 @@ class Matmul:
     depth: IterVar
     left: Load
     right: Load
+    scaled: bool = False
 
     @property
     def batched(self) -> bool:
@@ -93,21 +96,22 @@ def classify(func: PrimFunc) -> Pattern:
     once.
     """
     blocks = nests(func)
-    if not blocks or any(len(list(stores(b.body))) != 1 for b in blocks):
-        return Other()
-    if any(not isinstance(b.body, Store) for b in blocks):
+    if not blocks or any(straight_line(b.body) is None for b in blocks):
         return Other()
     if any(v.kind == "ordered" for b in blocks for v in b.iters):
         return Other()
-    if any(is_reduction(b) and (b.init is None or not reduction_update(b)) for b in blocks):
+    if any(is_reduction(b) and (b.init is None or not reorders(b)) for b in blocks):
         return Other()
     complete = _are_complete(func, blocks)
     if all(b.init is None for b in blocks):
         return Elementwise(tuple(blocks)) if complete else Other()
     rows = _rows(func, blocks)
+    if any(single_store(b.body) is None for b in blocks[:-1]):
+        return rows if complete and any(b.reducer is not None for b in blocks) else Other()
     if not complete:
         return replace(rows, complete=False) if rows.shared else Other()
-    return _matmul(blocks) or rows
+    one_store = single_store(blocks[-1].body) is not None
+    return (_matmul(blocks) if one_store else None) or rows
 
 
 def _are_complete(func: PrimFunc, blocks: list[Block]) -> bool:
@@ -123,21 +127,38 @@ def _uncast(element: Element) -> Element:
     return element
 
 
-def _factors(block: Block) -> tuple[Load, Load] | None:
-    """Return the two loads whose product a block sums; None if it is not such a sum."""
-    body = block.body
-    if not isinstance(body, Store) or block.init is None or not isinstance(body.value, Binary):
+def _factors(block: Block) -> tuple[Element, Element] | None:
+    """Return the two factors whose product a block sums; None if it is not such a sum."""
+    found = reduction_of(block)
+    if found is None or block.init is None or found.prefix or found.reducer.name != "add":
         return None
-    added = body.value
-    if added.op != "add" or added.left != Load(body.buffer, body.indices):
-        return None
-    term = added.right
+    (term,) = found.terms
     if not isinstance(term, Binary) or term.op != "mul":
         return None
-    left, right = _uncast(term.left), _uncast(term.right)
-    if isinstance(left, Load) and isinstance(right, Load):
-        return left, right
-    return None
+    return _uncast(term.left), _uncast(term.right)
+
+
+def _right_operand(factor: Element, row: Expr, column: Expr, depth: Expr) -> Load | None:
+    """Return the load of the right operand in a factor that does not depend on the row.
+
+    If the factor is computed from several loads, it is the only one that has another element for
+    every column and depth.
+    """
+    found = [e for e in walk_element(factor) if isinstance(e, Load)]
+    if any(row in _variables(load) for load in found):
+        return None
+    if isinstance(factor, Load):
+        return factor if {column, depth} <= _variables(factor) else None
+    distinct = [load for load in found if _determines(load, column) and _determines(load, depth)]
+    return distinct[0] if len(distinct) == 1 else None
+
+
+def _determines(load: Load, variable: Expr) -> bool:
+    """Return whether the indices contain a variable or its remainder, not only its quotient."""
+    return any(
+        index == variable or (isinstance(index, Mod) and variable in free_vars(index))
+        for index in load.indices
+    )
 
 
 def _variables(load: Load) -> set[object]:
@@ -160,11 +181,14 @@ def _matmul(blocks: list[Block]) -> Matmul | None:
     row, column = _rows_and_columns(head, spatial)
     if 1 in (const_value(column.extent), const_value(depth[0].extent)):
         return None  # one column, or one product per result: there is nothing to tile
-    for left, right in (factors, factors[::-1]):
-        ours = {row.var, depth[0].var} <= _variables(left) and column.var not in _variables(left)
-        theirs = {column.var, depth[0].var} <= _variables(right)
-        if ours and theirs and row.var not in _variables(right):
-            return Matmul(tuple(before), head, tuple(tail), row, column, depth[0], left, right)
+    for left, factor in (factors, factors[::-1]):
+        if not isinstance(left, Load) or column.var in _variables(left):
+            continue
+        right = _right_operand(factor, row.var, column.var, depth[0].var)
+        if right is not None and {row.var, depth[0].var} <= _variables(left):
+            items = (row, column, depth[0])
+            scaled = factor is not right
+            return Matmul(tuple(before), head, tuple(tail), *items, left, right, scaled)
     return None
 
 

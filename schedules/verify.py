@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..display import Table
 from ..errors import TilewrightError
 from ..ir.analysis import tree_of
+from ..ir.dtype import from_numpy
 from ..ir.graph.nodes import GraphFunc, TensorInfo
 from ..ir.interpreter import call_prim, run_graph
 from ..ir.loop.nodes import BufferParam, For, Let, PrimFunc
@@ -266,11 +267,12 @@ def _difference(a: Array, b: Array) -> float:
         return float("inf")
     if not _is_float(a):
         return 0.0 if np.array_equal(a, b) else float("inf")
-    left, right = a.astype(np.float64), b.astype(np.float64)
+    wide = from_numpy(a.dtype).wide.numpy
+    left, right = np.asarray(a, wide), np.asarray(b, wide)
     if not np.array_equal(np.isfinite(left), np.isfinite(right)):
         return float("inf")
     finite = np.isfinite(left)
-    gap = np.abs(left[finite] - right[finite])
+    gap = np.abs(np.subtract(left[finite], right[finite]))
     return float(np.max(gap / np.maximum(np.abs(left[finite]), 1.0), initial=0.0))
 
 
@@ -279,7 +281,7 @@ def _run(
 ) -> tuple[Array, ...]:
     function = module.functions[name]
     if precise:
-        inputs = [a.astype(np.float64) if _is_float(a) else a for a in inputs]
+        inputs = [a.astype(from_numpy(a.dtype).wide.numpy) for a in inputs]
     if isinstance(function, PrimFunc):
         return call_prim(function, inputs, dict(sizes), precise=precise)
     passed = [np.array(a) for a in inputs]
@@ -457,7 +459,10 @@ def _data(
     low, high = (limits if limits and dtype.kind in "iu" else None) or (-4, 5)
     if dtype.kind == "u":
         low = max(low, 0)
-    return rng.integers(low, max(high, low + 1), dims).astype(dtype)
+    drawn = rng.integers(low, max(high, low + 1), dims)
+    if dtype.kind == "c":
+        return (drawn + 1j * rng.integers(low, high, dims)).astype(dtype)
+    return drawn.astype(dtype)
 
 
 def _work(program: Module | PrimFunc | GraphFunc, sizes: Mapping[Var, int]) -> float:

@@ -23,7 +23,7 @@ from hypothesis import note, strategies as st
 
 from tilewright.ir.dtype import DType, f32, i32, i64
 from tilewright.ir.identity import UidSource, fresh_name
-from tilewright.ir.loop.builder import identity_of
+from tilewright.ir.loop.combiners import identity_of
 from tilewright.ir.loop.nodes import (
     Binary,
     Block,

@@ -13,6 +13,7 @@ from ..ir.dtype import DType
 from ..ir.graph.nodes import GraphFunc, Info, PrimInfo, TensorInfo
 from ..ir.loop.nodes import BufferParam, PrimFunc
 from ..ir.module import Array, Function
+from ..ir.sizes import storage_bytes
 from ..ir.symbolic import Expr
 from .render import Samples, at_samples
 
@@ -80,7 +81,7 @@ def _array(name: str, shape: tuple[int, ...], dtype: DType, draw: np.random.Gene
     try:
         return _random(shape, dtype, draw)
     except (MemoryError, ValueError) as error:  # ValueError: larger than the address space
-        needed = math.prod(shape) * dtype.numpy.itemsize
+        needed = storage_bytes(math.prod(shape), dtype)
         raise OutOfMemoryError(
             f"cannot allocate the {needed:,} bytes of shape {shape} and dtype {dtype}",
             where=f"parameter {name!r}",
@@ -91,6 +92,8 @@ def _array(name: str, shape: tuple[int, ...], dtype: DType, draw: np.random.Gene
 def _random(shape: tuple[int, ...], dtype: DType, draw: np.random.Generator) -> Array:
     if dtype.is_float:
         return (draw.standard_normal(shape) * 0.5).astype(dtype.numpy)
+    if dtype.is_complex:
+        return (draw.standard_normal((*shape, 2)) @ np.array([0.5, 0.5j])).astype(dtype.numpy)
     if dtype.kind == "bool":
         return draw.integers(0, 2, shape).astype(np.bool_)
     return draw.integers(0, INTEGER_LIMIT, shape).astype(dtype.numpy)

@@ -78,8 +78,16 @@ def _write(spec: KernelSpec, artifact: Artifact, folder: Path, kind: str) -> Jso
         "block": list(spec.block),
         "dynamic_shared": spec.shared,
         "requires": list(spec.requires),
+        **_version(spec),
         "resources": to_json(image.resources),
     }
+
+
+def _version(spec: KernelSpec) -> dict[str, Json]:
+    """Return the entry of the version with 32-bit indices, and the conditions to launch it."""
+    if not spec.narrow:
+        return {}
+    return {"version_32_bit": {"entry": spec.narrow, "requires": [*spec.requires, *spec.limits]}}
 
 
 def _parameters(spec: KernelSpec) -> Iterator[Json]:

@@ -14,6 +14,7 @@ from typing import Final
 
 from ...calls import checked_call
 from ...errors import Json
+from ...ir.dtype import DTYPES
 from ...ir.module import Constant, Module
 from ...progress import ProgressOption, Report, part_of, progress_of
 from ...schedules import Schedule, State
@@ -277,7 +278,13 @@ def _python(name: str, *, stateful: bool) -> str:
             "StatefulModel = Model  # @STATES@", part.split("# @BEGIN@\n")[1].strip()
         )
     text = text.replace("{}  # @MESSAGES@", loader_table(IN_PYTHON))
+    text = text.replace("{}  # @DTYPES@", json.dumps(_dtype_facts()))
     return text.replace("@NAME@", name).replace("{}  # @POOL@", json.dumps(words))
+
+
+def _dtype_facts() -> Json:
+    """Return the name in NumPy or ``ml_dtypes``, the DLPack code, and the bits of each dtype."""
+    return {row.name: [row.stored, row.dlpack, row.bits] for row in DTYPES.values()}
 
 
 def _javascript(model: Model) -> str:
@@ -287,6 +294,7 @@ def _javascript(model: Model) -> str:
     text = text.replace("@MESSAGES@", loader_table(IN_JAVASCRIPT))
     states = json.dumps(model.states.facts())
     text = text.replace("@FUNCTIONS@", facts).replace("@STATES@", states)
+    text = text.replace("@DTYPES@", json.dumps(_dtype_facts()))
     return text.replace("@NAME@", model.name)
 
 

@@ -20,7 +20,6 @@ RESERVED: Final = frozenset({
     "state_destroy",
 })  # fmt: skip
 """The names of functions that a model with state defines."""
-_CODES: Final = {"i": 0, "u": 1, "f": 2, "b": 6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +134,9 @@ def state_tables(states: States, constants: Sequence[str]) -> Iterator[str]:
     lines: list[str] = []
     for k, (param, dims) in enumerate(zip(states.params, states.dims, strict=True)):
         kind = dtype(param.dtype)
-        code = 4 if param.dtype == "bf16" else _CODES[param.dtype[0]]
         initial = constants.index(param.initial) if param.initial else -1
         names = f"{c_text(param.name)}, {c_text(param.annotation)}"
-        rows.append(f"{{{names}, {len(dims)}, {code}, {kind.bytes * 8}, {initial}, {kind.bytes}}}")
+        rows.append(f"{{{names}, {len(dims)}, {kind.dlpack}, {kind.bits}, {initial}}}")
         lines += [
             f"  shapes[{k}][{axis}] = {_c_dim(dim, states.symbols)};"
             for axis, dim in enumerate(dims)
@@ -148,7 +146,7 @@ def state_tables(states: States, constants: Sequence[str]) -> Iterator[str]:
     yield f"#define STATE_SYMBOLS {len(states.symbols)}"
     yield (
         "typedef struct {\n  const char *name, *annotation;\n"
-        "  int32_t rank, code, bits, initial, bytes;\n} tw_state_param;"
+        "  int32_t rank, code, bits, initial;\n} tw_state_param;"
     )
     yield "static const tw_state_param state_params[] = {\n  " + ",\n  ".join(rows) + "\n};"
     symbols = ", ".join(c_text(s) for s in states.symbols)

@@ -245,7 +245,7 @@ def _written_checks(spec: FunctionSpec) -> str:
 def _param(param: ParamSpec) -> str:
     integer = int(param.form == "integer")
     texts = (param.name, param.annotation, param.dtype, param.access)
-    width = dtype(param.dtype).bytes
+    width = dtype(param.dtype).alignment
     return f"{{{', '.join(map(c_text, texts))}, {param.rank}, {width}, {integer}}}"
 
 

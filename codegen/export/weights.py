@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ...ir.dtype import u8
 from ...ir.module import Constant
+from ...ir.packing import storage_of
+from ...ir.sizes import storage_bytes
 
-_NAMES: Final = {
-    "f16": "F16", "f32": "F32", "f64": "F64", "bf16": "BF16", "bool": "BOOL",
-    "i8": "I8", "i16": "I16", "i32": "I32", "i64": "I64",
-    "u8": "U8", "u16": "U16", "u32": "U32", "u64": "U64",
-}  # fmt: skip
 _ALIGNED: Final = 64
 """The alignment of the first tensor in bytes."""
 
@@ -60,18 +56,17 @@ def write_weights(path: Path, constants: Mapping[str, Constant]) -> Weights:
     constants : Mapping of str to Constant
         The constants by name.
     """
-    names = sorted(constants, key=lambda k: (-constants[k].dtype.bytes, k))
+    names = sorted(constants, key=lambda k: (-constants[k].dtype.alignment, k))
     digest = _digest(constants, names)
     entries: dict[str, object] = {"__metadata__": {"sha256": digest.hex()}}
     starts: dict[str, int] = {}
     at = 0
     for name in names:
         constant = constants[name]
-        size = constant.dtype.bytes * int(np.prod(constant.shape, dtype=np.int64))
+        size = storage_bytes(math.prod(constant.shape), constant.dtype)
         starts[name] = at
         entries[name] = {
-            "dtype": _NAMES[constant.dtype.name],
-            "shape": list(constant.shape),
+            **_type_entry(constant, size),
             "data_offsets": [at, at + size],
         }
         at += size
@@ -94,5 +89,12 @@ def _digest(constants: Mapping[str, Constant], names: Sequence[str]) -> bytes:
 
 
 def _bytes(constant: Constant) -> memoryview:
-    array: NDArray[Any] = np.ascontiguousarray(constant.load())
-    return array.reshape(-1).view(np.uint8).data
+    return storage_of(constant.load(), constant.dtype).data
+
+
+def _type_entry(constant: Constant, size: int) -> dict[str, object]:
+    """Return dtype and shape; bytes stand for a dtype that the format lacks."""
+    name = constant.dtype.safetensors
+    return {"dtype": name, "shape": list(constant.shape)} if name else {
+        "dtype": u8.safetensors, "shape": [size],
+    }  # fmt: skip

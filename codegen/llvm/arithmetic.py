@@ -8,7 +8,6 @@ operation.
 from __future__ import annotations
 
 from ...errors import TilewrightError
-from ...ir.dtype import f32
 from ...ir.thread.nodes import BinaryOp, CompareOp, ReduceOp, UnaryOp
 from ...ir.thread.types import VectorType
 from . import fused
@@ -32,11 +31,11 @@ def _undefined(em: Emitter, op: str, of: VectorType) -> UnsupportedOperationErro
 
 
 def _wide(of: VectorType) -> VectorType:
-    return VectorType(f32, of.lanes)
+    return VectorType(of.dtype.compute, of.lanes)
 
 
 def _is_half(of: VectorType) -> bool:
-    return of.dtype.is_float and of.dtype.bits == 16
+    return of.dtype.compute is not of.dtype
 
 
 _ROUNDING = {
@@ -203,13 +202,15 @@ def compare(em: Emitter, op: CompareOp, x: str, y: str, of: VectorType) -> str:
     return em.op(f"icmp {sign}{op} {name} {x}, {y}")
 
 
-def fma(em: Emitter, a: str, b: str, c: str, of: VectorType) -> str:
-    """Emit a fused multiply-add, with one rounding for floats."""
+def fma(em: Emitter, a: str, b: str, c: str, of: VectorType, *, exact: bool = False) -> str:
+    """Emit a fused multiply-add, with one rounding for floats if the machine has it or `exact`."""
     if not of.dtype.is_float or _is_half(of):
         return binary(em, "add", binary(em, "mul", a, b, of), c, of)
     name = type_name(of)
     if of.dtype.bits == 64 and not em.module.fused:
         return fused.multiply_add(em, a, b, c, of.lanes)
+    if exact and not em.module.fused:
+        return fused.multiply_add_once(em, a, b, c, of.lanes)
     # Without a fused instruction, the library function is about 100 times as slow.
     word = "fma" if em.module.fused else "fmuladd"
     return em.call(f"llvm.{word}.{mangled(of)}", name, ((name, a), (name, b), (name, c)))

@@ -107,12 +107,12 @@ def compare_exchange(em: Emitter, statement: CompareExchange) -> str:
 def load(em: Emitter, statement: AtomicLoad) -> str:
     """Emit an atomic load; return the value."""
     where, of = located(em, statement.address, None).typed, statement.result.type
-    align = numeric(em, of).dtype.bytes if isinstance(of, VectorType) else 8
+    align = numeric(em, of).width if isinstance(of, VectorType) else 8
     return em.op(f"load atomic {type_name(of)}, {where} acquire, align {align}")
 
 
 def store(em: Emitter, statement: AtomicStore) -> None:
     """Emit an atomic store."""
     where, value = located(em, statement.address, None).typed, statement.value
-    align = 8 if isinstance(value.type, PointerType) else numeric(em, value.type).dtype.bytes
+    align = 8 if isinstance(value.type, PointerType) else numeric(em, value.type).width
     em.line(f"store atomic {typed(em, value)}, {where} release, align {align}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.dtype import DType, f32, f64
+from ...ir.dtype import DType, bf16, f16, f32, f64
 from ...ir.thread.types import VectorType
 from . import f16_conversion
 from .emitter import Emitter
@@ -29,8 +29,13 @@ def convert(em: Emitter, operand: str, source: VectorType, target: VectorType) -
     return _integer_to_integer(em, operand, source, target)
 
 
+def _is_half(of: VectorType) -> bool:
+    """Return whether numbers are converted to single precision to compute with them."""
+    return of.dtype.is_float and of.dtype.compute is f32 and of.dtype is not f32
+
+
 def _truth(em: Emitter, operand: str, source: VectorType) -> str:
-    if source.dtype.is_float and source.dtype.bits == 16:
+    if _is_half(source):
         wide = _retyped(source, f32)
         return _truth(em, convert(em, operand, source, wide), wide)
     compare = "fcmp une" if source.dtype.is_float else "icmp ne"
@@ -38,7 +43,7 @@ def _truth(em: Emitter, operand: str, source: VectorType) -> str:
 
 
 def _float_to_integer(em: Emitter, operand: str, source: VectorType, target: VectorType) -> str:
-    if source.dtype.bits == 16:
+    if _is_half(source):
         wide = _retyped(source, f32)
         return _float_to_integer(em, convert(em, operand, source, wide), wide, target)
     name = "llvm.fptosi.sat" if target.dtype.kind == "int" else "llvm.fptoui.sat"
@@ -47,8 +52,8 @@ def _float_to_integer(em: Emitter, operand: str, source: VectorType, target: Vec
 
 
 def _integer_to_float(em: Emitter, operand: str, source: VectorType, target: VectorType) -> str:
-    if target.dtype.bits == 16:
-        exact = source.dtype.bits < 32 or target.dtype.kind == "bfloat"
+    if _is_half(target):
+        exact = source.dtype.bits < f32.bits or target.dtype is bf16
         wide = _retyped(source, f32 if exact else f64)
         return convert(em, _integer_to_float(em, operand, source, wide), wide, target)
     name = "sitofp" if source.dtype.kind == "int" else "uitofp"
@@ -67,17 +72,17 @@ def _integer_to_integer(em: Emitter, operand: str, source: VectorType, target: V
 
 def _float_to_float(em: Emitter, operand: str, source: VectorType, target: VectorType) -> str:
     single = _retyped(source, f32)
-    if source.dtype.bits == 16 and target.dtype != f32:
+    if _is_half(source) and target.dtype is not f32:
         return _float_to_float(em, _widen_half(em, operand, source), single, target)
-    if source.dtype.bits == 16:
+    if _is_half(source):
         return _widen_half(em, operand, source)
-    if target.dtype.bits == 64:
+    if target.dtype is f64:
         return em.op(f"fpext {type_name(source)} {operand} to {type_name(target)}")
-    if target.dtype.bits == 32:
+    if target.dtype is f32:
         return em.op(f"fptrunc {type_name(source)} {operand} to {type_name(target)}")
-    if source.dtype.bits == 64:
+    if source.dtype is f64:
         operand = _round_to_odd(em, operand, source.lanes)
-    if target.dtype.kind == "bfloat":
+    if target.dtype is bf16:
         return _narrow_bfloat(em, operand, source.lanes)
     if not em.module.halves:
         return f16_conversion.narrow(em, operand, source.lanes)
@@ -86,9 +91,9 @@ def _float_to_float(em: Emitter, operand: str, source: VectorType, target: Vecto
 
 def _widen_half(em: Emitter, operand: str, source: VectorType) -> str:
     single = vector("float", source.lanes)
-    if source.dtype.kind == "float" and not em.module.halves:
+    if source.dtype is f16 and not em.module.halves:
         return f16_conversion.widen(em, operand, source.lanes)
-    if source.dtype.kind == "float":
+    if source.dtype is f16:
         return em.op(f"fpext {type_name(source)} {operand} to {single}")
     words = vector("i32", source.lanes)
     bits = em.op(f"zext {type_name(source)} {operand} to {words}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -74,9 +74,12 @@ class Emitter:
         self.fixed: dict[Reg, str] = {}
         self.memo: dict[Value, str] = {}
         self.integers: dict[Expr, str] = {}
+        self.shorts: dict[Expr, str] = {}
         self.conditions: dict[Bool, str] = {}
+        self.narrow = function.width.proved
+        self.narrow_scalars = function.launch is not None
         self.ranks: dict[Var, int] = {}
-        self._trail: list[Expr | Bool] = []
+        self._trail: list[Callable[[], object]] = []
         self._scope = module.locations.function(function.name) if module.locations else 0
         self.location = ""
         self.block = "entry"
@@ -124,27 +127,32 @@ class Emitter:
         """Limit the lifetime of operands remembered inside to the scope."""
         mark = len(self._trail)
         yield
-        for term in self._trail[mark:]:
-            if isinstance(term, Expr):
-                self.integers.pop(term, None)
-            else:
-                self.conditions.pop(term, None)
+        for forget in self._trail[mark:]:
+            forget()
         del self._trail[mark:]
 
-    def bind(self, var: Var, operand: str) -> None:
-        """Bind a symbol until the scope ends."""
+    def bind(self, var: Var, operand: str, *, short: bool = False) -> None:
+        """Bind a symbol until the scope ends, to an ``i32`` if it is ``short``, else an ``i64``."""
         self.ranks.setdefault(var, len(self.ranks))
-        self.remember(var, operand)
+        if short:
+            self.remember_short(var, operand)
+        else:
+            self.remember(var, operand)
 
     def remember(self, term: Expr, operand: str) -> None:
         """Remember the operand of a term until the scope ends."""
         self.integers[term] = operand
-        self._trail.append(term)
+        self._trail.append(lambda: self.integers.pop(term, None))
+
+    def remember_short(self, term: Expr, operand: str) -> None:
+        """Remember the 32-bit operand of a term until the scope ends."""
+        self.shorts[term] = operand
+        self._trail.append(lambda: self.shorts.pop(term, None))
 
     def remember_condition(self, condition: Bool, operand: str) -> None:
         """Remember the operand of a condition until the scope ends."""
         self.conditions[condition] = operand
-        self._trail.append(condition)
+        self._trail.append(lambda: self.conditions.pop(condition, None))
 
     def slot(self, reg: Reg) -> str:
         """Return the stack slot of a register, which LLVM promotes to a register."""

@@ -1,4 +1,4 @@
-"""Emulation of a fused multiply-add in double precision by error-free transformations."""
+"""Emulation of a fused multiply-add by error-free transformations."""
 
 from __future__ import annotations
 
@@ -35,6 +35,42 @@ def multiply_add(em: Emitter, a: str, b: str, c: str, lanes: int) -> str:
     number = em.op(f"fcmp ord {double} {corrected}, {corrected}")
     use = em.op(f"and {bit} {needed}, {number}")
     return em.op(f"select {bit} {use}, {double} {corrected}, {double} {total}")
+
+
+def multiply_add_once(em: Emitter, a: str, b: str, c: str, lanes: int) -> str:
+    """Emit ``a * b + c`` in single precision, rounded once.
+
+    The product is exact in double precision, and the sum is rounded to odd, so that the second
+    rounding is correct.
+
+    References
+    ----------
+    S. Boldo and G. Melquiond, Emulation of a FMA and Correctly-Rounded Sums, 2008.
+    """
+    double, single, bit = (vector(t, lanes) for t in ("double", "float", "i1"))
+    words, zero = vector("i64", lanes), splat("0.0", "double", lanes)
+    x, y, z = (em.op(f"fpext {single} {v} to {double}") for v in (a, b, c))
+    product = em.op(f"fmul {double} {x}, {y}")
+    total = em.op(f"fadd {double} {product}, {z}")
+    added = em.op(f"fsub {double} {total}, {product}")
+    kept = em.op(f"fsub {double} {total}, {added}")
+    first = em.op(f"fsub {double} {product}, {kept}")
+    second = em.op(f"fsub {double} {z}, {added}")
+    error = em.op(f"fadd {double} {first}, {second}")
+    inexact = em.op(f"fcmp one {double} {error}, {zero}")
+    grows = em.op(f"fcmp ogt {double} {error}, {zero}")
+    positive = em.op(f"fcmp ogt {double} {total}, {zero}")
+    inward = em.op(f"xor {bit} {grows}, {positive}")
+    minus, one = (splat(k, "i64", lanes) for k in ("-1", "1"))
+    step = em.op(f"select {bit} {inward}, {words} {minus}, {words} {one}")
+    bits = em.op(f"bitcast {double} {total} to {words}")
+    last = em.op(f"and {words} {bits}, {one}")
+    even = em.op(f"icmp eq {words} {last}, {splat('0', 'i64', lanes)}")
+    moves = em.op(f"and {bit} {inexact}, {even}")
+    moved = em.op(f"add {words} {bits}, {step}")
+    odd = em.op(f"select {bit} {moves}, {words} {moved}, {words} {bits}")
+    rounded = em.op(f"bitcast {words} {odd} to {double}")
+    return em.op(f"fptrunc {double} {rounded} to {single}")
 
 
 def _error_of_product(em: Emitter, factors: tuple[str, str], product: str, lanes: int) -> str:

@@ -7,7 +7,7 @@ are ordered by binding, never by creation, so equal programs have equal text.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from ...ir.symbolic import (
     Add,
@@ -31,8 +31,12 @@ from ...ir.symbolic import (
     const_value,
 )
 from ...ir.symbolic.terms import Term
+from ...ir.thread.index_width import SHORT_LIMIT, prefix_length
 from .emitter import REPORT, Emitter, UnboundVariableError
 from .types import iota, splat, vector
+
+LONG_BITS: Final = 64
+"""The number of bits of an integer that may be a size."""
 
 
 class Lane:
@@ -83,13 +87,50 @@ def _ordered(em: Emitter, terms: tuple[_T, ...]) -> list[_T]:
     return sorted(terms, key=lambda term: _rank(em, term))
 
 
+def fits(em: Emitter, e: Expr) -> bool:
+    """Return whether a term, with its intermediate values, fits into 32 bits."""
+    if isinstance(e, Const):
+        return -SHORT_LIMIT <= e.value < SHORT_LIMIT
+    return e in em.narrow
+
+
 def integer(em: Emitter, e: Expr) -> str:
     """Return the operand of a term as a 64-bit integer."""
     if isinstance(e, Const):
         return str(e.value)
     found = em.integers.get(e)
     if found is None:
-        found = _compute(em, e, _Scalar(em))
+        if em.narrow_scalars and fits(em, e):
+            return extended(em, e)
+        found = _compute(em, e, _Scalar(em, 64))
+        em.remember(e, found)
+    return found
+
+
+def short(em: Emitter, e: Expr) -> str:
+    """Return the operand of a term that fits into 32 bits as a 32-bit integer."""
+    if isinstance(e, Const):
+        return str(e.value)
+    found = em.shorts.get(e)
+    if found is None:
+        if e in em.integers or not em.narrow_scalars or isinstance(e, Var):
+            found = em.op(f"trunc i64 {integer(em, e)} to i32")
+        else:
+            found = _compute(em, e, _Scalar(em, 32))
+        em.remember_short(e, found)
+    return found
+
+
+def extended(em: Emitter, e: Expr) -> str:
+    """Return the operand of a term that fits into 32 bits as a 64-bit integer."""
+    if isinstance(e, Const):
+        return str(e.value)
+    found = em.integers.get(e)
+    if found is None:
+        if isinstance(e, Var) and e not in em.shorts:
+            raise _missing(em, e)
+        # A sign extension, because LLVM splits those of sums into constant and variable parts.
+        found = em.op(f"sext i32 {short(em, e)} to i64")
         em.remember(e, found)
     return found
 
@@ -97,14 +138,15 @@ def integer(em: Emitter, e: Expr) -> str:
 class _Scalar:
     """The emission of terms as scalars."""
 
-    type = "i64"
     lanes = 1
 
-    def __init__(self, em: Emitter) -> None:
+    def __init__(self, em: Emitter, bits: int) -> None:
         self.em = em
+        self.bits = bits
+        self.type = f"i{bits}"
 
     def term(self, e: Expr) -> str:
-        return integer(self.em, e)
+        return short(self.em, e) if self.bits < LONG_BITS else integer(self.em, e)
 
     def condition(self, b: Bool) -> str:
         return condition(self.em, b)
@@ -113,29 +155,32 @@ class _Scalar:
         return str(value)
 
     def intrinsic(self, name: str) -> str:
-        return f"llvm.{name}.i64"
+        return f"llvm.{name}.i{self.bits}"
 
 
 class _Vector:
     """The emission of terms as vectors, with one element per lane."""
 
-    def __init__(self, em: Emitter, lane: Lane) -> None:
+    def __init__(self, em: Emitter, lane: Lane, bits: int) -> None:
         self.em = em
         self.lane = lane
         self.lanes = lane.count
-        self.type = vector("i64", lane.count)
+        self.bits = bits
+        self.type = vector(f"i{bits}", lane.count)
 
     def term(self, e: Expr) -> str:
+        if self.bits < LONG_BITS:
+            return shorts(self.em, e, self.lane)
         return integers(self.em, e, self.lane)
 
     def condition(self, b: Bool) -> str:
         return conditions(self.em, b, self.lane)
 
     def number(self, value: int) -> str:
-        return splat(str(value), "i64", self.lanes)
+        return splat(str(value), f"i{self.bits}", self.lanes)
 
     def intrinsic(self, name: str) -> str:
-        return f"llvm.{name}.v{self.lanes}i64"
+        return f"llvm.{name}.v{self.lanes}i{self.bits}"
 
 
 _Writer = _Scalar | _Vector
@@ -278,7 +323,7 @@ def condition(em: Emitter, b: Bool) -> str:
     """Return the operand of a predicate as an ``i1``."""
     found = em.conditions.get(b)
     if found is None:
-        found = _decide(em, b, _Scalar(em))
+        found = _decide(em, b, _Scalar(em, LONG_BITS))
         em.remember_condition(b, found)
     return found
 
@@ -297,6 +342,7 @@ def _decide(em: Emitter, b: Bool, w: _Writer) -> str:
         case BoolConst(value=value):
             return splat("true" if value else "false", "i1", w.lanes)
         case Eq(left=x, right=y) | Ne(left=x, right=y) | Le(left=x, right=y) | Lt(left=x, right=y):
+            w = _comparing(w, x, y)
             kind = _COMPARISON[type(b)]
             return em.op(f"icmp {kind} {w.type} {w.term(x)}, {w.term(y)}")
         case And(args=args):
@@ -305,6 +351,15 @@ def _decide(em: Emitter, b: Bool, w: _Writer) -> str:
             return _join(em, f"or {bits}", args, w.condition)
         case _:
             raise _missing(em, b)
+
+
+def _comparing(w: _Writer, x: Expr, y: Expr) -> _Writer:
+    """Return the emission of the sides of a comparison: with 32 bits if both fit."""
+    em = w.em
+    bits = 32 if fits(em, x) and fits(em, y) else LONG_BITS
+    if isinstance(w, _Vector):
+        return _Vector(em, w.lane, bits)
+    return _Scalar(em, bits if em.narrow_scalars else LONG_BITS)
 
 
 def _join(
@@ -338,14 +393,34 @@ def integers(em: Emitter, e: Expr, lane: Lane) -> str:
         return spread(em, integer(em, e), "i64", lane.count)
     if e is lane.var:
         return iota(lane.count)
+    if fits(em, e):
+        of, narrow = vector("i64", lane.count), vector("i32", lane.count)
+        return em.op(f"sext {narrow} {shorts(em, e, lane)} to {of}")
     if isinstance(e, Add):
-        return _split_sum(em, e, lane)
-    return _compute(em, e, _Vector(em, lane))
+        return _split_sum(em, e, _Vector(em, lane, LONG_BITS))
+    return _compute(em, e, _Vector(em, lane, LONG_BITS))
 
 
-def _split_sum(em: Emitter, e: Add, lane: Lane) -> str:
+def shorts(em: Emitter, e: Expr, lane: Lane) -> str:
+    """Return a vector of 32-bit integers: the value of a term that fits, per lane."""
+    if lane.count == 1:
+        with em.scope():
+            em.bind(lane.var, "0", short=True)
+            em.bind(lane.var, "0")
+            return short(em, e)
+    if lane.var not in e.free:
+        if isinstance(e, Const):
+            return splat(str(e.value), "i32", lane.count)
+        return spread(em, short(em, e), "i32", lane.count)
+    if e is lane.var:
+        return iota(lane.count, 32)
+    w = _Vector(em, lane, 32)
+    return _split_sum(em, e, w) if isinstance(e, Add) else _compute(em, e, w)
+
+
+def _split_sum(em: Emitter, e: Add, w: _Vector) -> str:
     """Emit a sum with its uniform part computed once, as a scalar."""
-    w = _Vector(em, lane)
+    lane = w.lane
     varying = tuple(t for t in e.terms if lane.var in t[0].free)
     rest: Expr = e
     for term, coefficient in varying:
@@ -353,7 +428,7 @@ def _split_sum(em: Emitter, e: Add, lane: Lane) -> str:
     total = _sum(em, varying, 0, w)
     if const_value(rest) == 0:
         return total
-    return em.op(f"add nsw {w.type} {total}, {integers(em, rest, lane)}")
+    return em.op(f"add nsw {w.type} {total}, {w.term(rest)}")
 
 
 def conditions(em: Emitter, b: Bool, lane: Lane) -> str:
@@ -367,15 +442,13 @@ def conditions(em: Emitter, b: Bool, lane: Lane) -> str:
             return splat("true" if b.value else "false", "i1", lane.count)
         return spread(em, condition(em, b), "i1", lane.count)
     first = _first_lanes(em, b, lane)
-    return first if first is not None else _decide(em, b, _Vector(em, lane))
+    return first if first is not None else _decide(em, b, _Vector(em, lane, LONG_BITS))
 
 
 def _first_lanes(em: Emitter, b: Bool, lane: Lane) -> str | None:
     """Emit ``lane < rest``, the mask of a vector tail, as a comparison of narrow integers."""
-    if not isinstance(b, Lt | Le):
-        return None
-    rest = b.right - b.left + lane.var + (1 if isinstance(b, Le) else 0)
-    if lane.var in rest.free:
+    rest = prefix_length(b, lane.var)
+    if rest is None:
         return None
     low = em.call("llvm.smax.i64", "i64", (("i64", integer(em, rest)), ("i64", "0")))
     count = em.call("llvm.smin.i64", "i64", (("i64", low), ("i64", str(lane.count))))

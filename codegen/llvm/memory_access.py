@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from ...errors import TilewrightError
 from ...ir.symbolic import Const, Expr, const_value
+from ...ir.thread.index_width import ScaledOffset, scaled
 from ...ir.thread.types import PointerType, Space, Type, VectorType
 from .emitter import REPORT, Emitter
-from .indices import integer, spread
+from .indices import extended, fits, integer, spread
 from .types import (
     iota,
     mangled,
@@ -44,7 +45,25 @@ def pointer(em: Emitter, base: str, offset: Expr, space: Space = "generic") -> s
     """Return an address plus an offset in bytes."""
     if const_value(offset) == 0:
         return base
-    return em.op(f"getelementptr i8, {pointer_name(space)} {base}, i64 {integer(em, offset)}")
+    where = f"{pointer_name(space)} {base}"
+    if em.narrow_scalars:
+        found = scaled(offset)
+        if const_value(found.units) is None and fits(em, found.index):
+            return _short_pointer(em, where, found, space)
+    return em.op(f"getelementptr i8, {where}, i64 {integer(em, offset)}")
+
+
+def _short_pointer(em: Emitter, where: str, offset: ScaledOffset, space: Space) -> str:
+    """Return an address plus a 32-bit number of units, then plus the constant part.
+
+    So the addresses of unrolled iterations differ by the offset of their instruction only.
+    """
+    index = extended(em, offset.units)
+    made = em.op(f"getelementptr [{offset.scale} x i8], {where}, i64 {index}")
+    if not offset.constant:
+        return made
+    distance = offset.constant * offset.scale
+    return em.op(f"getelementptr i8, {pointer_name(space)} {made}, i64 {distance}")
 
 
 def _from_memory(em: Emitter, raw: str, of: Type) -> str:
@@ -179,6 +198,15 @@ def _store_if(em: Emitter, write: str, bit: str) -> None:
     em.line(write)
     em.line(f"br label %{after}")
     em.begin(after)
+
+
+def short_lane_addresses(
+    em: Emitter, base: Pointer, indices: str, scale: int, lanes: int
+) -> Pointer:
+    """Return the addresses at one 32-bit number of units of ``scale`` bytes per lane."""
+    of = vector("i32", lanes)
+    where = em.op(f"getelementptr [{scale} x i8], {base.typed}, {of} {indices}")
+    return replace(base, where=where)
 
 
 def lane_addresses(em: Emitter, base: Pointer, offsets: str, lanes: int) -> Pointer:

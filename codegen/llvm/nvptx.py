@@ -36,7 +36,10 @@ def open_kernel(em: Emitter, launch: LaunchGrid) -> None:
         extent = const_value(axis.extent)
         within = "" if extent is None or extent < 1 else f"range(i32 0, {extent}) "
         index = em.op(f"call {within}i32 @{register}()")
-        em.bind(axis.var, em.op(f"zext nneg i32 {index} to i64"))
+        if axis.var in em.narrow:
+            em.bind(axis.var, index, short=True)
+        else:
+            em.bind(axis.var, em.op(f"zext nneg i32 {index} to i64"))
     _declare_shared(em, shared_layout(em.function))
 
 

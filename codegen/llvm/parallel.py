@@ -47,7 +47,7 @@ def _offsets(variables: tuple[Var, ...], registers: tuple[Reg, ...]) -> list[int
     offsets = [_SLOT * k for k in range(len(variables) + 1)]
     for reg in registers:
         of = reg.type
-        size = of.lanes * max(1, of.dtype.bytes) if isinstance(of, VectorType) else 8
+        size = of.lanes * of.width if isinstance(of, VectorType) else 8
         offsets.append(offsets[-1] + -(-size // _SLOT) * _SLOT)
     return offsets
 
@@ -72,7 +72,8 @@ def _outline(
     needed: tuple[tuple[Var, ...], tuple[Reg, ...]],
     write: Write,
 ) -> None:
-    function = ThreadFunc(name, (), region.body, VectorType(i32), exported=False)
+    width = em.function.width
+    function = ThreadFunc(name, (), region.body, VectorType(i32), exported=False, width=width)
     inner = Emitter(em.module, function)
     variables, registers = needed
     offsets = iter(_offsets(variables, registers))

@@ -34,7 +34,7 @@ from ...ir.thread.types import ExecutionScope
 from ...ir.thread.visit import statement_values, walk, walk_values
 from . import atomics, memory_access
 from .emitter import Emitter
-from .indices import integer
+from .indices import fits, integer, short
 from .operations import HANDLERS
 from .operations.nvidia import BARRIERS
 from .parallel import parallel
@@ -159,7 +159,10 @@ def _store(em: Emitter, statement: Store) -> None:
 
 
 def _loop(em: Emitter, loop: Loop) -> None:
-    start, stop = integer(em, loop.start), integer(em, loop.stop)
+    narrow = all(fits(em, term) for term in (loop.start, loop.stop, loop.var))
+    narrow = narrow and em.narrow_scalars
+    of, operand = ("i32", short) if narrow else ("i64", integer)
+    start, stop = operand(em, loop.start), operand(em, loop.stop)
     before = em.block
     head, inside, after = em.label("head"), em.label("body"), em.label("exit")
     counter, following = em.name(), em.name()
@@ -167,17 +170,17 @@ def _loop(em: Emitter, loop: Loop) -> None:
     em.begin(head)
     patch = len(em.lines)
     em.line("")
-    going = em.op(f"icmp slt i64 {counter}, {stop}")
+    going = em.op(f"icmp slt {of} {counter}, {stop}")
     em.line(f"br i1 {going}, label %{inside}, label %{after}")
     em.begin(inside)
     with em.scope():
-        em.bind(loop.var, counter)
+        em.bind(loop.var, counter, short=narrow)
         body(em, loop.body)
     last = em.block
-    em.line(f"{following} = add nsw i64 {counter}, {loop.step}")
+    em.line(f"{following} = add nsw {of} {counter}, {loop.step}")
     em.line(f"br label %{head}{_hint(em, loop)}")
     values = f"[ {start}, %{before} ], [ {following}, %{last} ]"
-    em.lines[patch] = f"{counter} = phi i64 {values}{em.location}"
+    em.lines[patch] = f"{counter} = phi {of} {values}{em.location}"
     em.begin(after)
 
 

@@ -8,20 +8,27 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
+from ...errors import TilewrightError
 from ...ir.dtype import DType
 from ...ir.thread.types import PointerType, Space, Type, VectorType
 
 Number: TypeAlias = "float | int | bool"
 
-_FLOATS = {"f16": "half", "bf16": "i16", "f32": "float", "f64": "double"}
+_REPORT = "this is a bug in the code generator; report it with the program"
+
+
+class MachineTypeError(TilewrightError):
+    """A value in thread IR of a dtype that no machine register holds."""
+
+    title = "Dtype without a machine type"
 
 
 @cache
 def element_type(dtype: DType) -> str:
     """Return the type of one element in a register; bfloat16 is represented by its bits."""
-    if dtype.kind == "bool":
-        return "i1"
-    return _FLOATS.get(dtype.name) or f"i{dtype.bits}"
+    if not dtype.is_machine:
+        raise MachineTypeError(f"no machine type holds elements of dtype {dtype}", hint=_REPORT)
+    return dtype.llvm
 
 
 @cache

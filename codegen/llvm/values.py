@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from ...ir.symbolic import Expr
+from ...ir.thread.index_width import scaled
 from ...ir.thread.nodes import (
     Address,
     Binary,
@@ -35,7 +36,7 @@ from ...ir.thread.types import PointerType, Type, VectorType
 from . import arithmetic, memory_access
 from .casts import convert
 from .emitter import REPORT, Emitter, UnboundVariableError
-from .indices import Lane, condition, conditions, integer, integers, spread
+from .indices import Lane, condition, conditions, fits, integer, integers, shorts, spread
 from .memory_access import Pointer
 from .types import constant, element_type, type_name, vector
 
@@ -132,7 +133,12 @@ def scattered(
 ) -> Pointer:
     """Return the pointers of elements at one offset per lane."""
     bits, space = optional(em, mask), memory_access.space_of(em, base.type)
-    start = Pointer(evaluate(em, base), of.dtype.bytes, bits, space)
+    start = Pointer(evaluate(em, base), of.width, bits, space)
+    if isinstance(offsets, Index) and offsets.lane is not None:
+        found = scaled(offsets.expr)
+        if fits(em, found.index):
+            indices = shorts(em, found.index, Lane(offsets.lane, offsets.lanes))
+            return memory_access.short_lane_addresses(em, start, indices, found.scale, of.lanes)
     return memory_access.lane_addresses(em, start, evaluate(em, offsets), of.lanes)
 
 
@@ -153,7 +159,7 @@ def strided(em: Emitter, base: Pointer, stride: Expr, of: VectorType) -> Pointer
     """Return the pointers of elements at multiples of ``stride`` bytes."""
     offsets = memory_access.strided_offsets(em, stride, of.lanes)
     lanes = memory_access.lane_addresses(em, base, offsets, of.lanes)
-    return replace(lanes, alignment=of.dtype.bytes)
+    return replace(lanes, alignment=of.width)
 
 
 def _compute(
@@ -176,9 +182,11 @@ def _compute(
         case Binary(op=op, left=x, right=y):
             of = numeric(em, x.type)
             return arithmetic.binary(em, op, evaluate(em, x), evaluate(em, y), of)
-        case Fma(a=a, b=b, c=c):
+        case Fma(a=a, b=b, c=c, exact=exact):
             of = numeric(em, c.type)
-            return arithmetic.fma(em, evaluate(em, a), evaluate(em, b), evaluate(em, c), of)
+            return arithmetic.fma(
+                em, evaluate(em, a), evaluate(em, b), evaluate(em, c), of, exact=exact
+            )
         case Compare(op=op, left=x, right=y):
             return _compare(em, value)
         case Select(condition=bit, then=x, otherwise=y):

@@ -11,6 +11,9 @@ from ...ir.loop.nodes import Block, PrimFunc
 from ...ir.loop.visit import walk
 from ...ir.script.printer.loop import NOTES
 
+SEPARATOR: Final = ", "
+"""The text between the names of the partial results of one reduction across threads."""
+
 ACROSS: Final = "across"
 """Block annotation of a cross-thread reduction: the operation, the partial buffer, the axes."""
 

@@ -11,6 +11,7 @@ from ...errors import TilewrightError
 from ...ir.analysis.bounds import kernel_checked
 from ...ir.analysis.unrolled import MOST_COPIES, copied_stores, most_copied, product_text
 from ...ir.dtype import i32
+from ...ir.interpreter.reducer_properties import warn_of_reducers
 from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc
 from ...ir.symbolic import Expr, Var, var
 from ...ir.symbolic.assumptions import Assumptions
@@ -36,13 +37,16 @@ from .passes.mark_atomic_updates import MarkAtomicUpdates
 from .passes.mark_disjoint_writes import MarkDisjointWrites
 from .passes.prune_branches import PruneBranches
 from .passes.realize_blocks import RealizeBlocks
+from .passes.split_complex import SplitComplex
 from .passes.strip_mine import StripMine
 from .passes.sum_in_blocks import SumInBlocks
 from .passes.tighten_loop_bounds import TightenLoopBounds
 from .passes.unify_thread_bindings import UnifyThreadBindings
 from .passes.vectorize_accumulators import VectorizeAccumulators
+from .passes.vectorize_reducers import VectorizeReducers
 from .thread_passes.check_launch import CheckLaunch
 from .thread_passes.insert_barriers import InsertBarriers
+from .thread_passes.narrow_indices import NarrowIndices
 from .to_thread.buffer_addresses import BufferAddresses
 from .to_thread.context import LoweringContext
 from .to_thread.gpu_kernel import lower_threads
@@ -51,6 +55,8 @@ from .to_thread.statements import StatementLowering
 
 PASSES: Final[tuple[Pass, ...]] = (
     CheckInstructions(),
+    SplitComplex(),
+    VectorizeReducers(),
     MarkAtomicUpdates(),
     CombineCrossThreadReductions(),
     DecomposeReductions(),
@@ -76,12 +82,14 @@ PASSES: Final[tuple[Pass, ...]] = (
 THREAD_PASSES: Final[tuple[type[ThreadPass], ...]] = (
     CheckLaunch,
     InsertBarriers,
+    NarrowIndices,
 )
 """Passes on the thread IR of kernels, in order."""
 
 
 DEBUG_PASSES: Final = (
     "check_instructions",
+    "split_complex",
     "decompose_reductions",
     "realize_blocks",
     "compact_buffers",
@@ -138,7 +146,8 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Lowe
     debug : bool
         Check every access against the shape of its buffer. Vectorized loops become scalar loops, so
         the first invalid element is reported. GPU kernels are not checked; run them on the ``simt``
-        target instead.
+        target instead. Declared reducers are checked on random values; those without a property
+        that they declare are reported by a warning.
 
     Returns
     -------
@@ -160,6 +169,8 @@ def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> Lowe
     >>> [buffer.name for buffer in lower_kernel(b.finish(), Target("cpu")).buffers]
     ['x', 'y']
     """
+    if debug:
+        warn_of_reducers(func)
     results = [made for _, made in after_each_pass(func, target, debug=debug)]
     return next(made for made in reversed(results) if isinstance(made, LoweredKernel))
 
@@ -179,7 +190,7 @@ def after_each_pass(
     >>> x, y = b.param("x", (8,), f32), b.param("y", (8,), f32, "out")
     >>> b.compute(y, lambda i: b.load(x, i))
     >>> [name for name, _ in after_each_pass(b.finish(), Target("cpu"), debug=True)][-2:]
-    ['compact_buffers', 'to_thread']
+    ['to_thread', 'narrow_indices']
     """
     source = func
     for one in PASSES:

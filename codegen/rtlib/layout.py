@@ -35,11 +35,13 @@ FORM_DLPACK: Final = 1
 """The payload is the address of a DLPack tensor."""
 FORM_INTEGER: Final = 2
 """The payload is an integer."""
-FORM_BFLOAT: Final = 3
-"""The payload is the address of a NumPy array interface structure of a bfloat16 array.
+FORM_EXTENSION: Final = 3
+"""The payload is the address of a NumPy array interface structure of an array of ``ml_dtypes``.
 
-The interface has no code for bfloat16.
+The interface has no codes for these dtypes: the dtype code is in the form, as a multiple of
+``FORM_DTYPE``.
 """
+FORM_DTYPE: Final = 1 << 16
 
 # The view of an argument.
 

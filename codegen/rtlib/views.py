@@ -22,7 +22,6 @@ from .language import (
     store_ptr,
 )
 
-BFLOAT = 4 * 256 + 16
 OTHER = 255 * 256
 """The dtype code of unsupported element types."""
 
@@ -47,6 +46,8 @@ def numpy_dtype(kind: int, size: int) -> int:
         code = 1
     if kind == 102:  # 'f'
         code = 2
+    if kind == 99:  # 'c'
+        code = 5
     if kind == 98:  # 'b'
         code = 6
     return code * 256 + size * 8
@@ -100,8 +101,8 @@ def view_argument(call: Ptr, position: int, view: Ptr) -> None:
             store_i64(view, layout.VIEW_WRITABLE, 0)
     else:
         view_numpy(payload, view)
-        if form == layout.FORM_BFLOAT:
-            store_i64(view, layout.VIEW_DTYPE, BFLOAT)
+        if form == layout.FORM_EXTENSION:
+            store_i64(view, layout.VIEW_DTYPE, load_i64(operand, 0) // layout.FORM_DTYPE)
 
 
 @rtlib_function
@@ -199,7 +200,12 @@ def stride_bytes(view: Ptr, dim: int) -> int:
 def view_bytes(view: Ptr) -> int:
     """Return the number of bytes from the first to the end of the last element of a tensor."""
     shape = load_ptr(view, layout.VIEW_SHAPE)
-    size = (load_i64(view, layout.VIEW_DTYPE) & 255) // 8
+    bits = load_i64(view, layout.VIEW_DTYPE) & 255
+    if bits < 8:  # packed elements are compact
+        for k in range(load_i64(view, layout.VIEW_RANK)):
+            bits = bits * load_i64(shape, 8 * k)
+        return (bits + 7) // 8
+    size = bits // 8
     for k in range(load_i64(view, layout.VIEW_RANK)):
         extent = load_i64(shape, 8 * k)
         if extent == 0:

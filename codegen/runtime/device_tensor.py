@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import weakref
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from ...ir.dtype import DType, bf16, dtype as dtype_named
+from ...ir.dtype import DTYPES, DType
+from ...ir.sizes import storage_bytes
 from ..rtlib import layout
 
-_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
-_KINDS = {0: "i", 1: "u", 2: "f"}
+_BY_CODE = {(row.dlpack, row.bits): row for row in DTYPES.values()}
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
@@ -135,14 +136,14 @@ class DeviceTensor:
         rank = len(shape)
         words = (ctypes.c_int64 * max(2 * rank, 1))(*shape, *compact_strides(shape))
         start = ctypes.addressof(words)
-        bits = 8 * dtype.bytes
+        bits = dtype.bits
         self._keep = words
         self._description = DLTensor(
             address,
             layout.CUDA,
             holder.ordinal,
             rank,
-            _CODES[dtype.kind],
+            dtype.dlpack,
             bits,
             1,
             start,
@@ -163,10 +164,7 @@ class DeviceTensor:
     @property
     def nbytes(self) -> int:
         """The size of the elements in bytes."""
-        size = self.dtype.bytes
-        for extent in self.shape:
-            size *= extent
-        return size
+        return storage_bytes(math.prod(self.shape), self.dtype)
 
     def as_read_only(self) -> DeviceTensor:
         """Return the same tensor marked as read-only."""
@@ -236,9 +234,7 @@ def element_type(code: int, bits: int) -> DType:
     >>> str(element_type(2, 32)), str(element_type(4, 16)), str(element_type(6, 8))
     ('f32', 'bf16', 'bool')
     """
-    if code == _CODES["bfloat"]:
-        return bf16
-    return dtype_named("bool" if code == _CODES["bool"] else f"{_KINDS[code]}{bits}")
+    return _BY_CODE[code, bits]
 
 
 def from_managed(managed: int, holder: TensorDevice, element: DType) -> DeviceTensor:

@@ -42,6 +42,7 @@ from .remote import RemoteFunction
 from .state import ExecutableState, StateSource, new_state
 from .summary import summary
 from .table import ProviderError, RuntimeTable, default_table
+from .tensors import address_of
 
 
 @checked_calls
@@ -348,10 +349,9 @@ class Executable:
         if isinstance(value, DeviceTensor):
             return value.address, value
         if isinstance(self._device, RemoteDevice):
-            tensor = self._device.upload(value)
-            self._arrays[key] = tensor
+            tensor = self._arrays[key] = self._device.upload(value)
             return tensor.address, tensor
-        return value.ctypes.data, value
+        return address_of(value)
 
     def _constant(self, key: str) -> Array | DeviceTensor:
         """Return a constant: a result of ``prepare``, or a constant of the module."""
@@ -596,5 +596,5 @@ def _load_compact(constant: Constant) -> Array:
             f"constant {constant.source or '?'}: expected {expected}{tuple(constant.shape)} "
             f"as declared, got {array.dtype}{array.shape}"
         )
-    fits = array.flags.c_contiguous and array.ctypes.data % max(constant.dtype.bytes, 1) == 0
+    fits = array.flags.c_contiguous and array.ctypes.data % constant.dtype.alignment == 0
     return array if fits else np.array(array, order="C")

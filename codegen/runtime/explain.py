@@ -212,7 +212,7 @@ def _argument(spec: FunctionSpec, param: ParamSpec, problem: int, argument: Any)
                 excerpts=excerpts,
             )  # fmt: skip
         case layout.PROBLEM_ALIGNMENT:
-            own = dtype_named(param.dtype).bytes
+            own = dtype_named(param.dtype).alignment
             multiple = own if spec.device == "cpu" else DEVICE_ALIGNMENT
             return AlignmentError(
                 Message.ALIGNMENT.format(bytes=multiple),

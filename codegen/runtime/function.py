@@ -12,12 +12,15 @@ from typing import Any, NoReturn
 from numpy.typing import NDArray
 
 from ...errors import TilewrightError, UnpicklableError
+from ...ir.dtype import dtype as dtype_named
 from ...locks import renew_in_children, uninterrupted
 from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_address
 from ..errors import StateError
+from ..lower.host.context import dtype_code
 from ..lower.host.entry_wrappers import public_name
 from ..lower.host.function import entry_symbol
+from ..lower.host.results import result_code
 from ..lower.host.to_thread import CODE_CHECK
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
 from ..rtlib import layout, workspaces
@@ -34,11 +37,14 @@ from .plan_query import CallPlan, query_instance
 from .state import ExecutableState
 from .table import RuntimeTable
 from .tensors import (
+    ArgumentWriter,
+    PackedArgument,
     Words,
     argument_type_error,
     as_result,
-    pass_bfloat,
+    pass_extension,
     pass_integer,
+    pass_packed,
     pass_tensor,
     result_converter,
 )
@@ -46,9 +52,6 @@ from .tensors import (
 Array = NDArray[Any]
 Constants = Callable[[Sequence[str]], list[tuple[int, object]]]
 """A function from names of constants to the address and the owner of each."""
-
-ArgumentWriter = Callable[[Any, int, Any], object]
-"""A function that writes the native description of an argument and returns its owner."""
 
 _FIRST = layout.CALL_OPERANDS // 8
 _SINK = layout.CALL_SINK // 8
@@ -98,6 +101,10 @@ class NativeFunction:
         self._fetch = constants
         self._entry = _ENTRY(library.address(entry_symbol(spec.name)))
         self._writers = tuple(self.argument_writer(p) for p in spec.params)
+        self._unpacks = any(
+            p.access != "in" and p.form == "tensor" and dtype_named(p.dtype).is_packed
+            for p in spec.params
+        )
         self._converters = tuple(self.result_converter(r) for r in spec.results)
         self._result_params = tuple(r.param for r in spec.results)
         self.make_results = results_maker(spec.results)
@@ -138,7 +145,7 @@ class NativeFunction:
 
     def argument_writer(self, param: ParamSpec) -> ArgumentWriter:
         """Return the function that writes the native description of an argument."""
-        return _argument_writer(param.form, param.dtype)
+        return _argument_writer(param)
 
     def result_converter(self, result: ResultSpec) -> Callable[[int], Any]:
         """Return the function that converts a managed tensor to a result."""
@@ -267,6 +274,10 @@ class NativeFunction:
             if state is not None and self._may_have_written(code, words):
                 state.fail(error)
             raise error
+        if self._unpacks:
+            for owner in owners:
+                if isinstance(owner, PackedArgument):
+                    owner.finish()
         return self._convert_results(words, arguments)
 
     def _may_have_written(self, code: int, words: Words) -> bool:
@@ -332,10 +343,13 @@ class NativeFunction:
             self._ready = True
 
 
-def _argument_writer(form: str, dtype: str) -> ArgumentWriter:
-    if form == "integer":
+def _argument_writer(param: ParamSpec) -> ArgumentWriter:
+    if param.form == "integer":
         return pass_integer
-    return pass_bfloat if dtype == "bf16" else pass_tensor
+    row = dtype_named(param.dtype)
+    if row.is_packed:
+        return pass_packed(row, written=param.access != "in")
+    return pass_tensor if result_code(row) == dtype_code(row) else pass_extension(row)
 
 
 def _free_arenas(instance: Any, table: RuntimeTable, slot: int) -> None:

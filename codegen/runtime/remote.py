@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import TilewrightError
 from ...ir.dtype import DType, dtype as dtype_named
+from ...ir.sizes import storage_bytes
 from ..errors import DeviceError
 from ..manifest import CheckSite, ParamSpec, ResultSpec
 from ..messages import Message
@@ -195,6 +196,6 @@ def _host_array(argument: Any, *, bfloat: bool) -> tuple[Array | None, object]:
         strides = list((ctypes.c_int64 * rank).from_address(shown.strides))
     span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if all(shape) else 0
     start = (shown.data or 0) + shown.byte_offset
-    buffer = memoryview((ctypes.c_char * (element.bytes * span)).from_address(start))
-    steps = [element.bytes * s for s in strides]
+    buffer = memoryview((ctypes.c_char * storage_bytes(span, element)).from_address(start))
+    steps = [element.width * s for s in strides]
     return np.ndarray(shape, element.numpy, buffer, strides=steps), owner

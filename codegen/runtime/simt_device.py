@@ -14,7 +14,9 @@ import numpy as np
 
 from ...errors import TilewrightError
 from ...ir.loop.nodes import Buffer
+from ...ir.sizes import storage_bytes
 from ...ir.symbolic import Var, as_expr, evaluate
+from ...ir.thread.function import ThreadFunc
 from ...target.target import Target
 from ..artifact import Artifact
 from ..errors import KernelError
@@ -77,10 +79,14 @@ class SimtDevice:
 
     def load(self, artifact: Artifact) -> Mapping[str, int]:
         """Load an artifact's kernels; return their handles by name."""
-        self._kernels = [_SimtKernel(self, p) for _, p in sorted(artifact.programs.items())]
+        self._kernels = [
+            _SimtKernel(self, program, function)
+            for _, program in sorted(artifact.programs.items())
+            for function in program.lowered.function.versions
+        ]
         for kernel in self._kernels:
             _KERNELS[kernel.handle] = kernel
-        return {k.program.lowered.name: k.handle for k in self._kernels}
+        return {k.function.name: k.handle for k in self._kernels}
 
     def failure(self, kernel: str, code: int) -> TilewrightError | None:
         """Return the error of the last failed launch on this thread."""
@@ -110,9 +116,10 @@ class SimtDevice:
 class _SimtKernel:
     """A loaded kernel, launched with a launch record and the addresses of its arguments."""
 
-    def __init__(self, device: SimtDevice, program: SimtProgram) -> None:
+    def __init__(self, device: SimtDevice, program: SimtProgram, function: ThreadFunc) -> None:
         self.device = device
         self.program = program
+        self.function = function
         self.handle = next(_HANDLES)
         self.steps = Steps(named=program.steps)
 
@@ -120,7 +127,7 @@ class _SimtKernel:
         """Run the kernel; return 0, or an error code for :meth:`SimtDevice.failure`."""
         grid, block = (record[at // 8 : at // 8 + 3] for at in _GRID_AND_BLOCK)
         report = run_kernel(
-            self.program.lowered.function,
+            self.function,
             (grid[0], grid[1], grid[2]),
             (block[0], block[1], block[2]),
             self._arguments(addresses),
@@ -176,15 +183,15 @@ def _memory(buffer: Buffer, address: int, sizes: Mapping[Var, int], access: str)
         steps = (int(evaluate(as_expr(s), sizes)) for s in buffer.strides)
         elements = 1 + sum((d - 1) * s for d, s in zip(shape, steps, strict=True))
         shape = (elements,)
-    size = elements * buffer.dtype.bytes
+    size = storage_bytes(elements, buffer.dtype)
     if not size:
-        return BufferArgument(np.zeros(0, np.uint8), buffer.dtype.bytes, shape)
+        return BufferArgument(np.zeros(0, np.uint8), buffer.dtype.alignment, shape)
     raw: Any = (ctypes.c_uint8 * size).from_address(address)
     return BufferArgument(
         np.frombuffer(raw, np.uint8),
-        buffer.dtype.bytes,
+        buffer.dtype.alignment,
         shape,
-        defined=access != "out",
+        defined=access != "out" or buffer.dtype.is_packed,
         writable=access != "in",
     )
 

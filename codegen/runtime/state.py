@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from ...display import Table
 from ...errors import TilewrightError, UnpicklableError
 from ...ir.dtype import DType, dtype as dtype_named
+from ...ir.packing import PackedArray, pack
+from ...ir.sizes import storage_bytes
 from ...ir.symbolic import Expr, Var, as_expr, evaluate, free_vars, parse_expr, var
 from ...locks import renew_in_children
 from ...nearest import listed, missing_attribute
@@ -28,6 +30,8 @@ from .device_tensor import DeviceTensor
 from .sizes import bytes_text, symbol_value
 
 Array = NDArray[Any]
+HostMemory: TypeAlias = "Array | PackedArray"
+Memory: TypeAlias = "HostMemory | DeviceTensor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +81,9 @@ class ExecutableState(Mapping[str, Any]):
     """The values of the state parameters of an executable, by name.
 
     ``exe.new_state()`` creates one, and ``exe(x, state=s)`` calls with it. ``s["cache"]`` is the
-    memory itself as a NumPy array, which calls change; ``s["cache"] = value`` copies into it. On a
-    GPU it is a tensor on the device, and an assignment uploads a new one.
+    memory itself as a NumPy array, which calls change; ``s["cache"] = value`` copies into it. The
+    memory of a packed dtype is a :class:`~tilewright.ir.packing.PackedArray`. On a GPU it is a
+    tensor on the device, and an assignment uploads a new one.
 
     A call has exclusive access to its state: calls with one state on several threads wait for each
     other. Reading an array while a call is running is not synchronized.
@@ -105,7 +110,7 @@ class ExecutableState(Mapping[str, Any]):
     <ExecutableState total: f32(2,)>
     """
 
-    def __init__(self, source: StateSource, arrays: Mapping[str, Array | DeviceTensor]) -> None:
+    def __init__(self, source: StateSource, arrays: Mapping[str, Memory]) -> None:
         """Take the arrays."""
         self._source = source
         self._arrays = dict(arrays)
@@ -140,15 +145,13 @@ class ExecutableState(Mapping[str, Any]):
             self._assign(name, value)
 
     def _assign(self, name: str, value: Any) -> None:
-        found = self._arrays[name]
-        target = found if isinstance(found, np.ndarray) else self._host(found)
+        found, device = self._arrays[name], self._source.device
+        if device is None or not isinstance(found, DeviceTensor):
+            _fill(cast("HostMemory", found), value, name, self._types[name])
+            return
+        target = device.download(found)
         _fill(target, value, name, self._types[name])
-        if self._source.device is not None:
-            self._arrays[name] = self._source.device.upload(target)
-
-    def _host(self, tensor: DeviceTensor) -> Array:
-        device = self._source.device
-        return np.empty(0) if device is None else device.download(tensor)
+        self._arrays[name] = device.upload(target)
 
     def _check(self, name: object) -> None:
         if name not in self._arrays:
@@ -197,7 +200,9 @@ class ExecutableState(Mapping[str, Any]):
 
     def table(self) -> Table:
         """Return the state parameters with their sizes as a table."""
-        sizes = {n: math.prod(a.shape) * self._types[n].bytes for n, a in self._arrays.items()}
+        sizes = {
+            n: storage_bytes(math.prod(a.shape), self._types[n]) for n, a in self._arrays.items()
+        }
         rows = tuple(
             (n, str(self._types[n]), _shape(a), bytes_text(sizes[n]))
             for n, a in self._arrays.items()
@@ -306,31 +311,59 @@ def new_state(source: StateSource, values: Mapping[str, Any]) -> ExecutableState
     sizes = {n: symbol_value(n, v, "new_state") for n, v in values.items() if n not in params}
     for name, value in given.items():
         _bind(params[name], value, sizes)
-    arrays: dict[str, Array | DeviceTensor] = {}
+    arrays: dict[str, Memory] = {}
+    on_host = source.device is None
     for name, (spec, param) in params.items():
         if len(param.shape) == param.rank:
-            array = _allocated(name, spec, param, sizes)
+            shape = _declared(name, spec, param, sizes)
         else:
-            array = _like(name, param, given.get(name))
+            shape = _given(name, param, given.get(name))
+        array = _zeros(name, shape, dtype_named(param.dtype), packed=on_host)
         if name in given or param.initial:
             value = given[name] if name in given else source.constant(param.initial)
             _fill(array, value, name, dtype_named(param.dtype))
-        arrays[name] = array if source.device is None else source.device.upload(array)
+        arrays[name] = _uploaded(array, source.device)
     return ExecutableState(source, arrays)
 
 
-def _fill(target: Array, value: Any, name: str, element: DType) -> None:
-    """Copy a value to the array of a state parameter."""
+def _uploaded(array: HostMemory, device: RemoteDevice | None) -> Memory:
+    """Return the memory of a state parameter on a device, if there is one."""
+    return array if device is None or isinstance(array, PackedArray) else device.upload(array)
+
+
+def _fill(target: HostMemory, value: Any, name: str, element: DType) -> None:
+    """Copy a value to the memory of a state parameter."""
+    packed = isinstance(target, PackedArray)
+    elements = np.zeros(target.shape, element.numpy) if packed else target
     try:
         array = _host_array(value)
         typed = hasattr(value, "dtype")  # numbers and lists have no dtype
-        np.copyto(target, array, casting="equiv" if typed else "same_kind")
+        if element.is_packed and not typed:
+            array, typed = _packed_numbers(array, element), True
+        np.copyto(elements, array, casting="equiv" if typed else "same_kind")
     except (TypeError, ValueError) as error:
         raise StateError(
             f"expected values for {element}{_shape(target)}, got {_described(value)}",
             where=f"state {name!r}",
             hint="pass an array of this shape and dtype, or one number",
         ) from error
+    if packed:
+        target.data[:] = pack(elements, element)
+
+
+def _packed_numbers(array: Array, element: DType) -> Array:
+    """Return numbers without a dtype, such as a list, as elements of a packed dtype.
+
+    Raises
+    ------
+    ValueError
+        If they are not integers of the dtype.
+    """
+    whole = array.dtype.kind in "iub"
+    low, high = element.lowest, element.highest
+    if array.size and not (whole and low <= array.min() <= array.max() <= high):
+        raise ValueError(f"not integers in {element.lowest} to {element.highest}")
+    return array.astype(element.numpy)
 
 
 def sizes_of(spec: FunctionSpec, arguments: Sequence[Any]) -> dict[str, int]:
@@ -352,8 +385,10 @@ def _bind(owned: tuple[FunctionSpec, ParamSpec], value: Any, sizes: dict[str, in
                 sizes.setdefault(dim, int(size))
 
 
-def _allocated(name: str, spec: FunctionSpec, param: ParamSpec, sizes: Mapping[str, int]) -> Array:
-    """Return zeros in the shape of a state parameter."""
+def _declared(
+    name: str, spec: FunctionSpec, param: ParamSpec, sizes: Mapping[str, int]
+) -> tuple[int, ...]:
+    """Return the shape of a state parameter."""
     symbols: dict[str, Var] = {s: var(s) for s in spec.symbols}
     dims = [as_expr(cast("Expr", parse_expr(text, symbols))) for text in param.shape]
     missing = sorted({v.name for d in dims for v in free_vars(d)} - sizes.keys())
@@ -366,19 +401,25 @@ def _allocated(name: str, spec: FunctionSpec, param: ParamSpec, sizes: Mapping[s
             "exe(x, state=s)",
         )
     values = {symbols[s]: size for s, size in sizes.items() if s in symbols}
-    shape = tuple(_size(d, values, name) for d in dims)
-    return aligned_zeros(name, shape, dtype_named(param.dtype).numpy)
+    return tuple(_size(d, values, name) for d in dims)
 
 
-def _like(name: str, param: ParamSpec, value: Any) -> Array:
-    """Return zeros in the shape of a given array, for a parameter of unknown shape."""
+def _given(name: str, param: ParamSpec, value: Any) -> tuple[int, ...]:
+    """Return the shape of a given array, for a parameter of unknown shape."""
     if value is None:
         raise StateError(
             f"the shape of state {name!r}, {param.annotation}, is not declared",
             hint=f"pass an initial array: exe.new_state({name}=array)",
         )
-    shape = tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
-    return aligned_zeros(name, shape, dtype_named(param.dtype).numpy)
+    return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
+
+
+def _zeros(name: str, shape: tuple[int, ...], element: DType, *, packed: bool) -> HostMemory:
+    """Return zeros for a state parameter, ``packed`` if its dtype is."""
+    if not packed or not element.is_packed:
+        return aligned_zeros(name, shape, element.numpy)
+    size = storage_bytes(math.prod(shape), element)
+    return PackedArray(aligned_zeros(name, (size,), np.dtype(np.uint8)), shape, element)
 
 
 def _size(dim: Expr, values: Mapping[Var, int], name: str) -> int:
@@ -407,6 +448,8 @@ def _host_array(value: Any) -> Array:
     """Return a value as an array; tensors of other libraries are read by DLPack."""
     if isinstance(value, DeviceTensor):
         return value.numpy()
+    if isinstance(value, PackedArray):
+        return value.unpack()
     if isinstance(value, np.ndarray):
         return cast("Array", value)
     if not hasattr(value, "__dlpack__"):
@@ -414,17 +457,19 @@ def _host_array(value: Any) -> Array:
     return np.from_dlpack(value)
 
 
-def _copied(
-    name: str, array: Array | DeviceTensor, device: RemoteDevice | None
-) -> Array | DeviceTensor:
+def _copied(name: str, array: Memory, device: RemoteDevice | None) -> Memory:
     if device is not None and isinstance(array, DeviceTensor):
         return device.upload(device.download(array))
+    if isinstance(array, PackedArray):
+        made = cast("PackedArray", _zeros(name, array.shape, array.dtype, packed=True))
+        made.data[:] = array.data
+        return made
     made = aligned_zeros(name, tuple(array.shape), cast("Array", array).dtype)
     made[...] = cast("Array", array)
     return made
 
 
-def _shape(array: Array | DeviceTensor) -> str:
+def _shape(array: Memory) -> str:
     return str(tuple(array.shape))
 
 

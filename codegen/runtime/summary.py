@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ...display import Table
 from ...ir.module import Constant
+from ...ir.sizes import storage_bytes
 from ..artifact import Artifact
 from ..lower.host.entry_wrappers import public_name
 from .explanation import VERSION_NOTE
@@ -33,7 +34,7 @@ def _functions(artifact: Artifact, constants: Mapping[str, Constant]) -> Table:
         for name, spec in reversed(specs.items())
     )
     used = {key for spec in artifact.functions for key in spec.constants} & constants.keys()
-    size = sum(math.prod(c.shape) * c.dtype.bytes for c in (constants[key] for key in used))
+    size = sum(storage_bytes(math.prod(c.shape), c.dtype) for c in (constants[key] for key in used))
     prepared = sum(len(s.results) for s in artifact.functions if s.prepares)
     notes = [f"constants: {len(used)} of {bytes_text(size)}"] if used else ["constants: none"]
     if prepared:

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import ctypes
 import operator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.dtype import bf16
+from ...ir.dtype import DType, dtype as dtype_named, from_numpy
+from ...ir.packing import PackedArray, storage_of, unpack
+from ...ir.sizes import storage_bytes
 from ..errors import ArgumentTypeError, SizeError
+from ..lower.host.context import dtype_code
+from ..lower.host.results import result_code
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
 from ..messages import Message
 from ..rtlib import layout
+from .device_tensor import DLTensor
 from .explain import NO_MEMORY, parameter_location, signature_excerpt
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -43,6 +50,9 @@ _SHOWN_BITS = 128
 """The largest integer that error messages write in full, in bits."""
 
 Words = ctypes.Array[ctypes.c_int64]
+Array = NDArray[Any]
+ArgumentWriter = Callable[[Words, int, Any], object]
+"""A function that writes the native description of an argument and returns its owner."""
 
 
 class RejectedError(TypeError):
@@ -63,14 +73,72 @@ def pass_tensor(words: Words, at: int, argument: Any) -> object:
     return _pass_other(words, at, argument)
 
 
-def pass_bfloat(words: Words, at: int, argument: Any) -> object:
-    """Write the native description of a bfloat16 tensor, an extension type in NumPy."""
-    if isinstance(argument, np.ndarray) and (array := plain_array(argument)).dtype == bf16.numpy:
-        words[at] = layout.FORM_BFLOAT
-        capsule = array.__array_struct__
-        words[at + 1] = _get_pointer(capsule, None)
-        return capsule
-    return pass_tensor(words, at, argument)
+def pass_extension(dtype: DType) -> ArgumentWriter:
+    """Return the writer of the native description of a tensor of an extension type in NumPy."""
+    form = layout.FORM_EXTENSION + layout.FORM_DTYPE * dtype_code(dtype)
+
+    def write(words: Words, at: int, argument: Any) -> object:
+        if isinstance(argument, np.ndarray):
+            array = plain_array(argument)
+            if array.dtype == dtype.numpy:
+                words[at] = form
+                capsule = array.__array_struct__
+                words[at + 1] = _get_pointer(capsule, None)
+                return capsule
+        return pass_tensor(words, at, argument)
+
+    return write
+
+
+class PackedArgument:
+    """An argument of a packed dtype during a call, and the array that receives its elements."""
+
+    def __init__(self, given: PackedArray, target: Array | None) -> None:
+        """Describe the packed bytes as a DLPack tensor."""
+        self.given = given
+        self.target = target
+        rank = len(given.shape)
+        self._shape = (ctypes.c_int64 * max(rank, 1))(*given.shape)
+        code, bits = divmod(dtype_code(given.dtype), 256)
+        start = ctypes.addressof(self._shape)
+        self._tensor = DLTensor(
+            given.data.ctypes.data, layout.HOST, 0, rank, code, bits, 1, start, None, 0
+        )
+
+    @property
+    def description(self) -> int:
+        """The address of the DLPack tensor."""
+        return ctypes.addressof(self._tensor)
+
+    def finish(self) -> None:
+        """Copy the elements to the array after the call."""
+        if self.target is not None:
+            self.target[...] = self.given.unpack()
+
+
+def pass_packed(dtype: DType, *, written: bool) -> ArgumentWriter:
+    """Return the writer of the native description of a packed tensor.
+
+    An array of ``ml_dtypes`` with one element per item is packed into a copy; if the parameter is
+    written, the result is copied back.
+    """
+
+    def write(words: Words, at: int, argument: Any) -> object:
+        target: Array | None = None
+        writable = True
+        if isinstance(argument, np.ndarray) and plain_array(argument).dtype == dtype.numpy:
+            target = plain_array(argument)
+            writable = target.flags.writeable
+            argument = PackedArray.of(target, dtype)
+        if not isinstance(argument, PackedArray):
+            return pass_tensor(words, at, argument)
+        made = PackedArgument(argument, target if written and writable else None)
+        writable = writable and argument.data.flags.writeable
+        words[at] = layout.FORM_DLPACK | (0 if writable else READ_ONLY)
+        words[at + 1] = made.description
+        return made
+
+    return write
 
 
 def plain_array(argument: Any) -> NDArray[Any]:
@@ -206,18 +274,41 @@ def take_result(address: int) -> NDArray[Any]:
     return np.from_dlpack(managed)
 
 
-def take_bfloat(address: int) -> NDArray[Any]:
-    """Return a managed bfloat16 tensor, passed as 16-bit integers, as a NumPy array."""
-    return take_result(address).view(bf16.numpy)
+def address_of(array: Array) -> tuple[int, object]:
+    """Return the address of the elements of an array, packed if its dtype is, and their owner."""
+    dtype = from_numpy(array.dtype)
+    memory = storage_of(array, dtype) if dtype.is_packed else array
+    return memory.ctypes.data, memory
+
+
+def take_extension(address: int, dtype: DType) -> Array:
+    """Return a managed tensor of an extension type, passed as integers, as a NumPy array."""
+    return take_result(address).view(dtype.numpy)
+
+
+def take_packed(address: int, dtype: DType) -> Array:
+    """Return a managed tensor of a packed dtype as an array with one element per item."""
+    managed = take_result(address)
+    size = storage_bytes(managed.size, dtype)
+    # The array has one byte per element, the memory only those of the packed elements.
+    data: NDArray[np.uint8] = np.lib.stride_tricks.as_strided(managed, (size,), (1,))
+    return unpack(data, managed.shape, dtype)
 
 
 def as_result(argument: Any) -> Any:
     """Return an argument that was written in place as an array of the same memory."""
     if isinstance(argument, np.ndarray):
         return plain_array(argument)
+    if isinstance(argument, PackedArray):
+        return argument
     return np.from_dlpack(argument)
 
 
 def result_converter(result: ResultSpec) -> Any:
     """Return the function that converts a managed tensor to a result."""
-    return take_bfloat if result.dtype == bf16.name else take_result
+    dtype = dtype_named(result.dtype)
+    if dtype.is_packed:
+        return partial(take_packed, dtype=dtype)
+    if result_code(dtype) != dtype_code(dtype):
+        return partial(take_extension, dtype=dtype)
+    return take_result

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...errors import MalformedProgramError
-from ...ir.dtype import DType
+from ...ir.dtype import DType, bf16, f64
 from ...ir.thread.types import VectorType
 from .rounding import fma_double, fma_odd, fma_single, to_bfloat
 
@@ -176,9 +176,9 @@ def convert(target: DType, source: DType) -> Callable[[Array], Array]:
         return lambda x: x != source.numpy.type(0)
     if source.is_float and target.is_integer:
         return _saturating(target)
-    if target.kind == "bfloat" and source.bits == 64 and source.is_float:
+    if target is bf16 and source is f64:
         return to_bfloat
-    if target.kind == "bfloat":
+    if target is bf16:
         return lambda x: x.astype(np.float32).astype(storage)
     if target.name == "f16" and not source.is_float:
         return lambda x: x.astype(np.float64).astype(storage)
@@ -186,9 +186,7 @@ def convert(target: DType, source: DType) -> Callable[[Array], Array]:
 
 
 def _saturating(target: DType) -> Callable[[Array], Array]:
-    signed = target.kind == "int"
-    low = -(1 << (target.bits - 1)) if signed else 0
-    high = (1 << (target.bits - int(signed))) - 1
+    low, high = target.lowest, target.highest
     make = target.numpy.type
 
     def run(x: Array) -> Array:

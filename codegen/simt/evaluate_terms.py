@@ -34,6 +34,7 @@ from ...ir.symbolic import (
     Term as SymbolicTerm,
     Var,
 )
+from ...ir.thread.index_width import SHORT_LIMIT, scaled
 from .arrays import where
 
 Integer: TypeAlias = Any
@@ -57,10 +58,12 @@ class TermEvaluator:
     array([1, 5, 9])
     """
 
-    def __init__(self) -> None:
-        """Start without variables."""
+    def __init__(self, narrow: frozenset[Expr] = frozenset()) -> None:
+        """Start without variables; the values of ``narrow`` terms wrap around at 32 bits."""
         self._slots: dict[Var, int] = {}
         self._closures: dict[Expr | Bool, Closure] = {}
+        self._exact: dict[Expr, Closure] = {}
+        self._narrow = narrow
 
     def slot(self, variable: Var) -> int:
         """Return the index of a variable in the environment."""
@@ -74,8 +77,30 @@ class TermEvaluator:
         """Return the function that computes a term; equal terms share a function."""
         found = self._closures.get(term)
         if found is None:
-            found = self._condition(term) if isinstance(term, Bool) else self._integer(term)
+            if isinstance(term, Bool):
+                found = self._condition(term)
+            else:
+                found = self._sum_or_operation(term)
+                found = _wrapped(found) if term in self._narrow else found
             self._closures[term] = found
+        return found
+
+    def offset(self, term: Expr) -> Closure:
+        """Return the function that computes an offset in bytes, from a number of units."""
+        found = scaled(term)
+        if found.index not in self._narrow or found.scale == 1:
+            return self.compile(term)
+        units, scale = self.compile(found.index), found.scale
+        return lambda environment: units(environment) * scale
+
+    def _sum_or_operation(self, term: Expr) -> Closure:
+        """Return the function that computes a term without wrapping its value.
+
+        The operands of sums and products need not wrap, because their result does.
+        """
+        found = self._exact.get(term)
+        if found is None:
+            found = self._exact[term] = self._integer(term)
         return found
 
     def _integer(self, term: Expr) -> Closure:
@@ -85,9 +110,10 @@ class TermEvaluator:
             case Var():
                 return _variable(self.slot(term), term.name)
             case Add(terms=terms, constant=constant):
-                return _sum([(self.compile(t), c) for t, c in terms], constant)
+                return _sum([(self._sum_or_operation(t), c) for t, c in terms], constant)
             case Mul(factors=factors):
-                return _folded([self.compile(f) for f in factors], lambda a, b: a * b)
+                parts = [self._sum_or_operation(f) for f in factors]
+                return _folded(parts, lambda a, b: a * b)
             case FloorDiv(numerator=a, divisor=b):
                 return _divided(self.compile(a), self.compile(b), lambda x, y: x // y)
             case Mod(numerator=a, divisor=b):
@@ -119,6 +145,20 @@ class TermEvaluator:
                 return _folded([self.compile(a) for a in args], lambda a, b: a | b)
             case _:
                 raise _unknown(term)
+
+
+def _wrapped(run: Closure) -> Closure:
+    """Return a function whose values wrap around as those of 32-bit integers do."""
+
+    def short(environment: Environment) -> Integer:
+        value = run(environment)
+        if isinstance(value, int):
+            if -SHORT_LIMIT <= value < SHORT_LIMIT:
+                return value
+            return (value + SHORT_LIMIT) % (2 * SHORT_LIMIT) - SHORT_LIMIT
+        return value.astype(np.int32).astype(np.int64)
+
+    return short
 
 
 def _unknown(term: SymbolicTerm) -> MalformedProgramError:

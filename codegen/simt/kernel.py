@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...ir.symbolic import Var
 from ...ir.thread.function import ThreadFunc
+from ...ir.thread.index_width import SUFFIX
 from ...ir.thread.nodes import (
     AtomicStore,
     AtomicUpdate,
@@ -79,7 +80,8 @@ def compile_kernel(function: ThreadFunc, steps: Steps = NO_STEPS) -> CompiledKer
     if found is not None and found[0] == steps:
         return found[1]
     granules, written = _accesses(function.body)
-    statements = Statements(TermEvaluator(), Sites(steps), granules)
+    terms = TermEvaluator(function.width.proved)
+    statements = Statements(terms, Sites(steps), granules)
     kernel = _compile(function, statements, written)
     _COMPILED[function] = (steps, kernel)
     return kernel
@@ -116,7 +118,7 @@ def root(value: Value) -> Reg | None:
 
 
 def _width(of: Type) -> int:
-    return 8 if isinstance(of, PointerType) else of.dtype.bytes
+    return 8 if isinstance(of, PointerType) else of.width
 
 
 def _reads(statement: Stmt) -> list[tuple[Value, int]]:
@@ -231,7 +233,8 @@ def run_kernel(
     _check_launch(function, geometry, arguments)
     order = BarrierOrder(geometry.padded, geometry.blocks)
     memory = SimtMemory(order, races=checks.races, definedness=checks.definedness)
-    records = Findings(function.name), Traffic()
+    name = function.name.removesuffix(SUFFIX)
+    records = Findings(name), Traffic()
     launch = _SimtLaunch(function, kernel, geometry, memory, records=records, checks=checks)
     launch.bind(as_buffers(arguments))
     together = max(1, batch // geometry.padded)
@@ -240,7 +243,7 @@ def run_kernel(
             last = min(first + together, geometry.blocks)
             launch.run(np.arange(first, last, dtype=np.int64))
     return Report(
-        function.name,
+        name,
         grid,
         block,
         records[0].all(),

@@ -85,6 +85,8 @@ def fma_double(a: Array, b: Array, c: Array) -> Array:
     upper_high, upper_low = two_sum(c, low)
     sum_high, sum_low = two_sum(high, upper_high)
     result = np.asarray(sum_high + _to_odd(*two_sum(upper_low, sum_low)))
+    # The parts of a sum of zeros are zeros of either sign.
+    result = np.where(result == 0, high + c, result)
     sizes = [np.abs(x) for x in (a, b, high, c)]
     wide = np.logical_or.reduce([s > 2.0**900 for s in sizes])
     tiny = (sizes[2] < 2.0**-900) & (a != 0) & (b != 0)
@@ -97,6 +99,8 @@ def fma_double(a: Array, b: Array, c: Array) -> Array:
 
 
 def _one_by_one(a: float, b: float, c: float) -> float:
+    if np.isfinite(a) and np.isfinite(b) and np.isinf(c):
+        return c
     if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
         return float(np.float64(a) * np.float64(b) + np.float64(c))
     exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))

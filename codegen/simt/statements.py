@@ -166,7 +166,7 @@ class Statements:
 
     def _scatter(self, statement: Scatter) -> StatementExecutor:
         of = numeric(statement.value.type)
-        access = self.values.access(of, of.dtype.bytes, strided=True)
+        access = self.values.access(of, of.width, strided=True)
         base, offsets = self.values.compile(statement.base), self.values.compile(statement.offsets)
         stored = self.values.moved(statement.value)
         bits = self.values.optional(statement.mask)

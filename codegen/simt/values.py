@@ -155,7 +155,7 @@ class Values:
                     "which is supported on the host only"
                 )
             case Offset(base=base, offset=offset):
-                return self.address(base, self.terms.compile(offset))
+                return self.address(base, self.terms.offset(offset))
             case Load() | Gather():
                 return self._load(value)
             case _:
@@ -168,7 +168,7 @@ class Values:
 
     def access_address(self, address: Address) -> Run:
         """Compile the address of an access."""
-        return self.address(address.base, self.terms.compile(address.offset))
+        return self.address(address.base, self.terms.offset(address.offset))
 
     def access(self, of: Type, alignment: int, *, strided: bool) -> AccessSpec:
         """Return the specification of an access of the current statement."""
@@ -218,6 +218,8 @@ class Values:
 
     def _load(self, value: Load | Gather) -> Run:
         request = self._request(value)
+        if isinstance(value, Load) and value.partial:
+            return lambda frame: load_moved(*request(frame))[0]
         if numeric(value.type).dtype.kind == "bool":
             return lambda frame: _truth(load(*request(frame)))
         return lambda frame: load(*request(frame))
@@ -252,7 +254,7 @@ class Values:
     def _gathered(self, value: Gather) -> Callable[[Frame], tuple[AccessRequest, Any]]:
         base, offsets = self.compile(value.base), self.compile(value.offsets)
         mask = self.optional(value.mask)
-        access = self.access(value.type, value.type.dtype.bytes, strided=True)
+        access = self.access(value.type, value.type.width, strided=True)
 
         def run(frame: Frame) -> tuple[AccessRequest, Any]:
             bits = None if mask is None else mask(frame)

@@ -46,7 +46,7 @@ from .iter_map import injective_in
 from .pattern import PatternKind, pattern_kind
 from .regions import with_regions
 from .tree import Tree, block_stores, tree_of
-from .updates import reduction_update, update_of
+from .updates import operation_on_own, reduction_of, reduction_update, reorders, update_of
 from .written_before_read import written_before_read
 
 __all__ = [
@@ -90,6 +90,7 @@ __all__ = [
     "live_ranges",
     "loop_values",
     "loops_inside",
+    "operation_on_own",
     "outside_loops",
     "pattern_kind",
     "peak_bytes",
@@ -98,8 +99,10 @@ __all__ = [
     "ranges_of",
     "read_buffers",
     "reads",
+    "reduction_of",
     "reduction_update",
     "region_at",
+    "reorders",
     "results_domain",
     "size_in_bytes",
     "statements_around",

@@ -6,9 +6,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..loop.nodes import Alloc, Block, Buffer, For, If, Let, Load, Stmt, Store
-from ..loop.visit import children, walk_element
-from ..symbolic import Expr, Var, substitute
+from ..loop.nodes import (
+    Alloc,
+    Bind,
+    Block,
+    Buffer,
+    Condition,
+    Element,
+    For,
+    If,
+    Let,
+    Load,
+    Stmt,
+    Store,
+    Where,
+)
+from ..loop.visit import children, operands
+from ..symbolic import TRUE, Bool, Expr, Var, substitute
 from .intervals import Interval
 
 
@@ -30,6 +44,9 @@ class Access:
         every value of its interval; a variable of a ``Let`` takes arbitrary ones.
     writes : bool
         Whether the access is a store.
+    guard : Bool
+        The condition of the selections around a load, over the variables of its indices: without
+        it, the element is not read.
     """
 
     block: Block
@@ -37,6 +54,7 @@ class Access:
     indices: tuple[Expr, ...]
     inner: Mapping[Var, Interval]
     writes: bool
+    guard: Bool = TRUE
 
     def bound(self) -> tuple[Expr, ...]:
         """Return the indices over the variables of the loops around the block."""
@@ -113,16 +131,21 @@ def _in(
 ) -> Iterator[Access]:
     """Yield accesses; ``bound`` maps the iteration variables of nested blocks to bindings."""
 
-    def access(buffer: Buffer, indices: tuple[Expr, ...], *, writes: bool) -> Access:
+    def access(
+        buffer: Buffer, indices: tuple[Expr, ...], guard: Bool = TRUE, *, writes: bool
+    ) -> Access:
         at = tuple(substitute(i, bound) for i in indices) if bound else indices
-        return Access(block, buffer, at, inner, writes)
+        when = substitute(guard, bound) if bound and guard is not TRUE else guard
+        return Access(block, buffer, at, inner, writes, when)
 
     match statement:
         case Store(buffer=buffer, indices=indices, value=value):
-            for element in walk_element(value):
-                if isinstance(element, Load):
-                    yield access(element.buffer, element.indices, writes=False)
+            for load, guard in _loads_in(value):
+                yield access(load.buffer, load.indices, guard, writes=False)
             yield access(buffer, indices, writes=True)
+        case Bind(value=value):
+            for load, guard in _loads_in(value):
+                yield access(load.buffer, load.indices, guard, writes=False)
         case Let(load=load):
             yield access(load.buffer, load.indices, writes=False)
             inner = {**inner, statement.var: values_of(statement).substitute(bound)}
@@ -137,6 +160,20 @@ def _in(
             pass
     for child in children(statement):
         yield from _in(child, block, inner, bound)
+
+
+def _loads_in(element: Element) -> Iterator[tuple[Load, Bool]]:
+    """Yield the loads of an element in order, with the condition of the selections around them."""
+    stack: list[tuple[Element, Bool]] = [(element, TRUE)]
+    while stack:
+        top, guard = stack.pop()
+        if isinstance(top, Load):
+            yield top, guard
+        elif isinstance(top, Where) and isinstance(top.condition, Condition):
+            claim = top.condition.value
+            stack += [(top.otherwise, guard & ~claim), (top.then, guard & claim)]
+        else:
+            stack.extend((part, guard) for part in reversed(operands(top)))
 
 
 def is_plain(block: Block) -> bool:

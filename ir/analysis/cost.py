@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..loop.nodes import (
     Binary,
+    Bind,
     Block,
     Buffer,
     BufferParam,
@@ -16,11 +17,13 @@ from ..loop.nodes import (
     If,
     PrimFunc,
     Store,
+    Ternary,
     Unary,
     Where,
 )
 from ..loop.visit import walk, walk_element
-from ..symbolic import Expr, Var, as_expr, ceildiv, maximum, product, substitute, total
+from ..sizes import shape_bytes
+from ..symbolic import Expr, Var, as_expr, maximum, product, substitute, total
 from .accesses import accesses, bindings_of
 from .allocations import temporary_shapes
 from .facts_at import within_loop
@@ -73,17 +76,17 @@ def _iterations(tree: Tree, block: Block) -> Expr:
 
 
 def _operations(block: Block) -> int:
-    return sum(_element(s.value) for s in walk(block.body) if isinstance(s, Store))
+    return sum(_element(s.value) for s in walk(block.body) if isinstance(s, Store | Bind))
 
 
 def _element(element: Element) -> int:
-    kinds = (Binary, Unary, Compare, Where)
+    kinds = (Binary, Unary, Ternary, Compare, Where)
     return sum(isinstance(inner, kinds) for inner in walk_element(element))
 
 
 def size_in_bytes(buffer: Buffer) -> Expr:
     """Return the size of a buffer, rounded up to whole bytes."""
-    return ceildiv(product(buffer.shape) * buffer.dtype.bits, 8)
+    return shape_bytes(buffer.shape, buffer.dtype)
 
 
 def footprint(function: PrimFunc, omitted: Collection[Buffer] = ()) -> Expr:

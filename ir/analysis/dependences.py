@@ -16,8 +16,11 @@ from ..loop.memory_scopes import PRIVATE
 from ..loop.nodes import Block, Buffer, For, If, Let, Scope, Stmt
 from ..loop.visit import children, stores, walk
 from ..symbolic import (
+    TRUE,
     Expr,
     Facts,
+    Le,
+    Lt,
     Var,
     any_of,
     conjuncts,
@@ -26,15 +29,19 @@ from ..symbolic import (
     free_vars,
     is_proved,
     linear_form,
+    maximum,
+    minimum,
     ne,
     substitute,
+    to_text,
     var,
 )
-from .accesses import Access, accesses, ranges_of, reads, writes
+from .accesses import Access, accesses, bindings_of, ranges_of, reads, writes
 from .enclosing import statements_around
 from .facts_at import assuming, within_loops
 from .intervals import Interval, interval_of, union
 from .iter_map import injective_in
+from .packed_accesses import byte_accesses
 from .tree import Tree
 from .written_before_read import written_before_read, written_regions
 
@@ -51,11 +58,14 @@ class Conflict:
         The block with the conflicting access.
     buffer : Buffer
         The buffer that carries the dependence.
+    shares_byte : bool
+        Whether the accesses are of packed elements that may share a byte.
     """
 
     reason: str
     block: Block
     buffer: Buffer
+    shares_byte: bool = False
 
 
 def feeds(loop: For, block: Block) -> tuple[Var, ...]:
@@ -131,7 +141,34 @@ def access_intervals(
     """Return the interval of each index of an access over some loops and lets around its block."""
     ranges = ranges_of(inner) | access.bound_inner()
     known = within_loops(facts, inner)
-    return tuple(interval_of(index, ranges, known) for index in access.bound())
+    if access.guard is TRUE:
+        return tuple(interval_of(index, ranges, known) for index in access.bound())
+    bindings = bindings_of(access.block)
+    limited = _guarded(access, {v: interval_of(b, ranges, known) for v, b in bindings.items()})
+    bound = {v: b for v, b in bindings.items() if v not in limited}
+    indices = (substitute(index, bound) for index in access.indices)
+    return tuple(interval_of(index, ranges | limited, known) for index in indices)
+
+
+def _guarded(access: Access, domains: Mapping[Var, Interval | None]) -> dict[Var, Interval]:
+    """Return the values of iteration variables to which the guard of an access limits them."""
+    found: dict[Var, Interval] = {}
+    for part in conjuncts(access.guard):
+        used = part.free & domains.keys()
+        if not isinstance(part, Le | Lt) or len(used) != 1:
+            continue
+        (variable,) = used
+        old = found.get(variable) or domains[variable]
+        form = linear_form(part.delta, (variable,))
+        scale = None if form is None else const_value(form.coefficients[variable])
+        if old is None or form is None or scale not in (1, -1):
+            continue
+        if scale == 1:  # variable + rest <= 0
+            start, stop = old.start, minimum(old.stop, 1 - form.rest)
+        else:
+            start, stop = maximum(old.start, form.rest), old.stop
+        found[variable] = Interval(start, stop - start, exhaustive=False)
+    return found
 
 
 def region_at(
@@ -237,6 +274,10 @@ def conflicts(
     separate: set[Buffer] = set()
     for buffer, writers in written.items():
         if buffer.scope in common or lanes or not is_private(tree, loop, buffer, own):
+            shared = None if lanes else _shared_byte(tree, loop, buffer, writers[0])
+            if shared is not None:
+                yield shared
+                continue
             found = _common_write(tree, loop, buffer, writers)
             if found is None:
                 continue
@@ -245,6 +286,42 @@ def conflicts(
             else:
                 yield found
     yield from _foreign_reads(tree, loop, blocks, written.keys() - separate)
+
+
+def _shared_byte(tree: Tree, loop: For, buffer: Buffer, writer: Block) -> Conflict | None:
+    """Return the conflict of writes to packed elements that may share a byte."""
+    if not buffer.dtype.is_packed or _in_own_bytes(tree, loop, buffer):
+        return None
+    per = buffer.dtype.per_byte
+    return Conflict(
+        f"iterations of loop {loop.var.name!r} may write elements of {buffer.name!r} in block "
+        f"{writer.name!r} that share a byte: a byte contains {per} elements of {buffer.dtype}; it "
+        "is not proved that each iteration writes whole bytes",
+        writer,
+        buffer,
+        shares_byte=True,
+    )
+
+
+def _in_own_bytes(tree: Tree, loop: For, buffer: Buffer) -> bool:
+    """Return whether no iteration of a loop accesses a byte that another one writes."""
+    if any(let.load.buffer is buffer for let in _lets(loop.body)):
+        return False
+    facts = tree.facts(loop.body)
+    found = [a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer]
+    for each in byte_accesses(found, facts):
+        if _has_own_part(tree, loop, each, facts):
+            return True
+        first = next(a for a in each if a.writes)
+        inside = (loop, *binders_inside(tree, loop, first.block))
+        ranges = ranges_of(inside) | first.bound_inner()
+        indices = first.bound()
+        if all(a.bound() == indices for a in each) and (
+            loop.var in injective_in(indices, ranges, within_loops(facts, inside[1:]))
+            or _proved_disjoint(loop, indices, ranges)
+        ):
+            return True
+    return False
 
 
 def private_copies(tree: Tree, loop: For, own: frozenset[Scope]) -> tuple[Buffer, ...]:
@@ -310,13 +387,16 @@ def same_elements(tree: Tree, loop: For, buffer: Buffer, first: Block, second: B
 def _in_own_part(tree: Tree, loop: For, buffer: Buffer) -> bool:
     """Return whether each iteration of a loop accesses only its own part of one dimension.
 
-    The part starts at a multiple of the iteration, and is not larger than this multiple. A part
-    that is not larger than 0 has no elements.
+    The part starts at a multiple of the iteration, and is not larger than the absolute value of
+    this multiple. A part that is not larger than 0 has no elements.
     """
     if any(let.load.buffer is buffer for let in _lets(loop.body)):
         return False
     found = tuple(a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer)
-    facts = tree.facts(loop.body)
+    return _has_own_part(tree, loop, found, tree.facts(loop.body))
+
+
+def _has_own_part(tree: Tree, loop: For, found: tuple[Access, ...], facts: Facts) -> bool:
     for interval in _dimensions_at(tree, loop, found, facts):
         if interval is None or loop.var in free_vars(interval.extent):
             continue
@@ -324,7 +404,9 @@ def _in_own_part(tree: Tree, loop: For, buffer: Buffer) -> bool:
         if form is None:
             continue
         step = form.coefficients.get(loop.var)
-        if step is not None and is_proved(interval.extent <= step, facts):
+        if step is not None and any(
+            is_proved(interval.extent <= distance, facts) for distance in (step, -step)
+        ):
             return True
     return False
 
@@ -338,13 +420,52 @@ def _foreign_reads(
     for block, buffer in dict.fromkeys(read):
         if buffer not in written or buffer in covered_buffers(tree, loop):
             continue
-        if not _in_own_part(tree, loop, buffer) and not _reads_other_part(tree, loop, buffer):
+        if _in_own_part(tree, loop, buffer) or _reads_other_part(tree, loop, buffer):
+            continue
+        if not _reads_elsewhere(tree, loop, buffer):
             yield Conflict(
                 f"block {block.name!r} reads elements of {buffer.name!r} that other iterations "
-                f"of loop {loop.var.name!r} may write",
+                f"of loop {loop.var.name!r} may write{_indices_text(block, buffer)}",
                 block,
                 buffer,
             )
+
+
+def _indices_text(block: Block, buffer: Buffer) -> str:
+    """Return the accesses of a block that reads and writes a buffer, as the end of a message."""
+    used = [a for a in accesses(block) if a.buffer is buffer]
+    own = [a.indices for a in used if a.writes]
+    read = [a.indices for a in used if not a.writes and a.indices not in own]
+    if not own or not read:
+        return ""
+    first, second = (
+        ", ".join(f"{buffer.name}[{', '.join(map(to_text, i))}]" for i in dict.fromkeys(at))
+        for at in (read, own)
+    )
+    return f": it reads {first} and writes {second}"
+
+
+def _reads_elsewhere(tree: Tree, loop: For, buffer: Buffer) -> bool:
+    """Return whether all iterations together read other elements of a buffer than they write."""
+    if any(let.load.buffer is buffer for let in _lets(loop.body)):
+        return False
+    facts = tree.facts(loop)
+    found = [a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer]
+    each = [
+        (a.writes, access_intervals(a, (loop, *binders_inside(tree, loop, a.block)), facts))
+        for a in found
+    ]
+    written, read = ([at for writes, at in each if writes is kind] for kind in (True, False))
+    return all(
+        any(
+            a is not None
+            and b is not None
+            and (is_proved(a.stop <= b.start, facts) or is_proved(b.stop <= a.start, facts))
+            for a, b in zip(ours, theirs, strict=True)
+        )
+        for ours in written
+        for theirs in read
+    )
 
 
 def _reads_other_part(tree: Tree, loop: For, buffer: Buffer) -> bool:

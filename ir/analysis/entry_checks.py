@@ -22,6 +22,7 @@ from ..loop.nodes import (
     Stmt,
     Store,
 )
+from ..sizes import shape_bytes
 from ..symbolic import (
     Bool,
     Discharge,
@@ -39,7 +40,6 @@ from ..symbolic import (
     is_proved,
     ne,
     postorder,
-    product,
     substitute,
     to_text,
 )
@@ -222,7 +222,7 @@ def terms_of(node: Stmt | Element) -> tuple[Expr | Bool, ...]:
         case Let():
             return (node.lower, node.upper)
         case Alloc(buffer=buffer):
-            return (*buffer.shape, product((*buffer.shape, as_expr(buffer.dtype.bytes))))
+            return (*buffer.shape, shape_bytes(buffer.shape, buffer.dtype))
         case Block(iters=iters, predicate=predicate):
             return (*(t for v in iters for t in (v.binding, v.extent)), predicate)
         case Index(value=value) | Condition(value=value):

@@ -8,7 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from ..loop.nodes import Block, Buffer, Condition, Element, For, If, Let, Load, Stmt, Store, Where
+from ..loop.nodes import (
+    Bind,
+    Block,
+    Buffer,
+    Condition,
+    Element,
+    For,
+    If,
+    Let,
+    Load,
+    Stmt,
+    Store,
+    Where,
+)
 from ..loop.visit import children, operands, walk
 from ..symbolic import Bool, Expr, UnboundSymbolError, Var, ZeroDivisorError, evaluate
 from ..symbolic.terms import Add, Const
@@ -249,6 +262,9 @@ class _Run:
                 self._reads(value)
                 at = self._at(indices)
                 self.found.written.setdefault(buffer, set()).add(at)
+            case Bind(value=value, body=body):
+                self._reads(value)
+                self.statement(body)
             case For(var=var, extent=extent, body=body):
                 for i in range(evaluate(extent, self._values)):
                     self._values[var] = i

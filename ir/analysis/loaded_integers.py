@@ -51,9 +51,7 @@ def _reason(tree: Tree, let: Let) -> str | None:
 
 
 def _dtype_reason(let: Let, dtype: DType, facts: Facts) -> str | None:
-    signed = dtype.kind == "int"
-    low = -(1 << (dtype.bits - 1)) if signed else 0
-    end = 1 << (dtype.bits - int(signed))
+    low, end = dtype.lowest, dtype.highest + 1
     if is_proved(let.lower <= low, facts) and is_proved(let.upper >= end, facts):
         return None
     return f"an element of dtype {dtype} is in [{low}, {end})"

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..loop.nodes import Block, Buffer, For, If, Let, Stmt, Store
+from ..loop.nodes import Bind, Block, Buffer, For, If, Let, Load, Stmt, Store
 from ..loop.ranges import loop_var
-from ..loop.visit import children, loads
+from ..loop.visit import children, loads, walk_element
 from ..symbolic import (
     Bool,
     ContradictoryFactsError,
@@ -54,7 +54,7 @@ class Occurrence:
         The innermost block around it.
     """
 
-    statement: Store | Let
+    statement: Store | Let | Bind
     buffer: Buffer
     indices: tuple[Expr, ...]
     writes: bool
@@ -94,6 +94,10 @@ def occurrences(body: Stmt) -> Iterator[Occurrence]:
                 yield Occurrence(statement, buffer, indices, True, *around)
                 for load in loads(statement):
                     yield Occurrence(statement, load.buffer, load.indices, False, *around)
+            case Bind(value=value, body=inner):
+                for load in (e for e in walk_element(value) if isinstance(e, Load)):
+                    yield Occurrence(statement, load.buffer, load.indices, False, *around)
+                stack.append((inner, around))
             case Let(load=load, body=inner):
                 yield Occurrence(statement, load.buffer, load.indices, False, *around)
                 stack.append((inner, (loops, (*binders, statement), guards, block)))

@@ -18,7 +18,7 @@ from ..loop.memory_scopes import OF_BLOCK
 from ..loop.nodes import INTRINSIC, Block, Buffer, For, IterVar, Seq, Stmt
 from ..loop.ranges import is_empty
 from ..loop.visit import loads, stores, transform, walk
-from ..symbolic import Var, const_value, linear_form, to_text
+from ..symbolic import UnboundSymbolError, Var, const_value, evaluate, linear_form, to_text
 from .accesses import accesses, writes
 from .dependences import (
     OWN,
@@ -29,9 +29,10 @@ from .dependences import (
     same_elements,
 )
 from .footprints import Iterations, footprints, further_footprints
+from .lane_scans import scans_lanes
 from .scatter import commutes, scatter_updates
 from .tree import Tree
-from .updates import reduction_update
+from .updates import reduction_of, reorders
 
 _CONCURRENT: Final = frozenset({"parallel", "vectorized", "thread"})
 
@@ -112,6 +113,12 @@ def races(tree: Tree, loop: For) -> Iterator[Race]:
             continue  # each iteration has its own elements
         if loop.kind == "thread" and buffer.scope in OWN and not _is_own(tree, loop, buffer):
             continue  # threads have their own elements; lowering rejects reads of other threads'
+        shared = next((c for c in found if c.buffer is buffer and c.shares_byte), None)
+        if shared is not None:
+            witness = _byte_witness(tree, loop, buffer)
+            if witness is not None:
+                yield Race(f"{shared.reason}; {witness}", shared.block)
+                continue
         witness = _witness(tree, loop, buffer)
         if witness is not None:
             block = next(c.block for c in found if c.buffer is buffer)
@@ -132,7 +139,7 @@ def kind_conflicts(tree: Tree, loop: For) -> Iterator[Conflict]:
     loop : For
         The loop.
     """
-    if loop.kind not in _CONCURRENT:
+    if loop.kind not in _CONCURRENT or (loop.kind == "vectorized" and scans_lanes(tree, loop)):
         return
     if loop.kind == "thread":
         found = thread_conflicts(tree, loop, loop.thread)
@@ -161,6 +168,39 @@ def _witness(tree: Tree, loop: For, buffer: Buffer) -> str | None:
                 if common:
                     return _common_text(buffer, min(common), (first, second, verb), sizes)
     return _distant_witness(tree, loop, buffer, private=private)
+
+
+def _byte_witness(tree: Tree, loop: For, buffer: Buffer) -> str | None:
+    """Return two iterations of a loop that write elements of one byte, as text."""
+    for enumerated in (footprints, further_footprints):
+        for sizes, found in _footprints(tree, loop, enumerated):
+            try:
+                dims = [evaluate(dim, sizes) for dim in buffer.shape]
+            except UnboundSymbolError:
+                return f"the shape of {buffer.name} differs between iterations"
+            writers: dict[int, int] = {}
+            for i, part in found.items():
+                if buffer in part.unknown:
+                    return f"iteration {i} writes {buffer.name} {_LOADED}"
+                for element in part.written.get(buffer, ()):
+                    byte = _flat(element, dims) // buffer.dtype.per_byte
+                    other = writers.setdefault(byte, i)
+                    if other != i:
+                        at = ", ".join(map(str, element))
+                        values = ", ".join(f"{v.name} = {value}" for v, value in sizes.items())
+                        where = (
+                            f"iteration {i} writes {buffer.name}[{at}]{values and f' if {values}'}"
+                        )
+                        return f"{where}, in a byte that iteration {other} writes, too"
+    return None
+
+
+def _flat(element: tuple[int, ...], dims: list[int]) -> int:
+    """Return the position of an element in row-major order."""
+    position = 0
+    for index, dim in zip(element, dims, strict=True):
+        position = position * dim + index
+    return position
 
 
 def _distant_witness(tree: Tree, loop: For, buffer: Buffer, *, private: bool) -> str | None:
@@ -273,7 +313,7 @@ def _is_atomic(tree: Tree, loop: For, axis: str, conflict: Conflict) -> bool:
 def _is_combined(tree: Tree, loop: For, conflict: Conflict) -> bool:
     """Return whether a conflict is only in a reduction that the threads combine."""
     block, buffer = conflict.block, conflict.buffer
-    if reduction_update(block) is None or "reduce" not in bound_kinds(loop, block):
+    if not reorders(block) or "reduce" not in bound_kinds(loop, block):
         return False
     writers = [b for b in tree.blocks_in(loop.body) if writes(b, buffer)]
     return writers == [block]
@@ -283,12 +323,18 @@ def _order_races(tree: Tree, loop: For) -> Iterator[Race]:
     """Yield the iteration variables of a loop whose order, or whose sum, the kind does not keep.
 
     A binding may contain the loop without depending on its order, as after the fusion of two inner
-    loops. It is a race if it is linear in an ordered loop, or if two iterations write one element.
+    loops. It is a race if it is linear in an ordered loop that is not proved to have independent
+    iterations, or if two iterations write one element.
     """
+    if loop.kind == "vectorized" and scans_lanes(tree, loop):
+        return
     for block in tree.blocks_in(loop.body):
         kinds = iterated_kinds(tree, loop, block)
         if any(_is_linear(loop, v) for v in block.iters if v.kind == "ordered"):
-            yield Race(f"it binds an ordered iteration variable of block {block.name!r}", block)
+            carried = next((c for c in kind_conflicts(tree, loop) if c.block is block), None)
+            if carried is not None:
+                text = f"it binds an ordered iteration variable of block {block.name!r}"
+                yield Race(f"{text}: {carried.reason}", block)
         elif "ordered" in kinds or ("reduce" in kinds and not _is_atomic_update(loop, block)):
             noun = "an ordered iteration variable" if "ordered" in kinds else "a reduction"
             written = dict.fromkeys(a.buffer for a in writes(block))
@@ -323,8 +369,10 @@ def _combines(tree: Tree, loop: For, buffer: Buffer) -> bool:
     if any(tree.contains(loop, let) for let in tree.outer_lets(buffer)):
         return False
     users = [b for b in tree.blocks_in(loop.body) if _may_access(tree, b, buffer)]
-    updates = [reduction_update(b) for b in users]
-    operators = {update[1].op for update in updates if update is not None}
+    updates = [reduction_of(b) for b in users]
+    operators = {update.reducer for update in updates if update is not None}
+    if any(not reducer.commutative for reducer in operators):
+        return False
     return (
         len(operators) <= 1
         and None not in updates

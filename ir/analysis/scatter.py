@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..loop.builder import Combiner
+from ..loop.combiners import Combiner
 from ..loop.nodes import Block, Buffer, For, Let, Store
 from ..loop.visit import allocations, loads, stores, walk
 from ..symbolic import free_vars

@@ -12,6 +12,7 @@ from ..loop.decompose import reduction_position, separate_init
 from ..loop.nodes import (
     Alloc,
     Binary,
+    Bind,
     Block,
     Condition,
     Element,
@@ -252,9 +253,8 @@ def _statements(
 ) -> Iterator[Site]:
     yield Site(node, scope, block, loop)
     match node:
-        case Store(value=value):
+        case Store(value=value) | Bind(value=value):
             yield from _elements((value,), scope, block, loop)
-            return
         case Let(load=load):
             yield from _elements((load,), scope, block, loop)
         case Block(init=init, body=body):

@@ -9,7 +9,9 @@ from ...errors import MalformedProgramError
 from ..identity import fresh_name
 from ..loop.nodes import (
     Alloc,
+    Bind,
     Block,
+    Buffer,
     Condition,
     Element,
     For,
@@ -26,7 +28,16 @@ from ..loop.nodes import (
 )
 from ..loop.ranges import loop_var
 from ..loop.regions import access_regions
-from ..loop.visit import all_buffers, loads, seq, stores, substitute_in, walk, walk_element
+from ..loop.visit import (
+    all_buffers,
+    allocations,
+    loads,
+    seq,
+    stores,
+    substitute_in,
+    walk,
+    walk_element,
+)
 from ..symbolic import Expr, Var, as_expr, free_vars
 from .accesses import ranges_of
 from .facts_at import within_loops
@@ -98,7 +109,7 @@ def _outside(statement: Stmt) -> Iterator[Store]:
                 stack.extend(parts)
             case If(then=then, otherwise=otherwise):
                 stack.extend(s for s in (then, otherwise) if s is not None)
-            case Block():
+            case Block() | Bind():  # a bind outside of blocks is ill-formed
                 pass
 
 
@@ -131,6 +142,7 @@ class _Wrapper:
         statements = list(walk(function.body))
         buffers = all_buffers(function)
         nodes = (s for s in statements if isinstance(s, For | Block))
+        self._scoped: dict[For, frozenset[Buffer]] = {}
         self._next = 1 + max((x.uid for x in (*nodes, *buffers)), default=0)
         self._blocks = {s.name for s in statements if isinstance(s, Block)}
         outer = (*function.buffer_params, *function.buffers)
@@ -160,7 +172,7 @@ class _Wrapper:
                 return replace(statement, then=then, otherwise=other)
             case Alloc(body=body):
                 return replace(statement, body=self.statement(body, binders))
-            case Block():
+            case Block() | Bind():
                 return statement
 
     def _inside(self, binder: For | Let, binders: tuple[For | Let, ...]) -> Stmt:
@@ -225,10 +237,21 @@ class _Wrapper:
                     yield binder, "spatial"
             elif variable in separate and variable in used:
                 yield binder, "spatial"
+            elif site.store.buffer in self._allocated_in(binder):
+                if variable in used or not self._repeatable(site, binder):
+                    yield binder, "spatial"  # each iteration has its own elements
             elif site.is_update and self._accumulates(site, binder):
                 yield binder, "reduce"
             elif variable in used or not self._repeatable(site, binder):
                 yield binder, "ordered"
+
+    def _allocated_in(self, loop: For) -> frozenset[Buffer]:
+        """Return the temporaries that are allocated in each iteration of a loop."""
+        known = self._scoped.get(loop)
+        if known is None:
+            known = frozenset(alloc.buffer for alloc in allocations(loop.body))
+            self._scoped[loop] = known
+        return known
 
     def _separating(self, site: _Site) -> tuple[Expr, ...]:
         """Return the write indices at which the store also reads its buffer, if it does."""

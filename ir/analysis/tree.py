@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ..identity import Uid
 from ..loop.decompose import reduction_position
-from ..loop.nodes import Alloc, Block, Buffer, For, If, Let, PrimFunc, Stmt, Store
+from ..loop.nodes import Alloc, Bind, Block, Buffer, For, If, Let, PrimFunc, Stmt, Store
 from ..loop.visit import children, stores
 from ..symbolic import Facts, Var, free_vars, negate
 from .facts_at import assuming, outside_loops, within_loop
@@ -131,6 +131,8 @@ class Tree:
                         taken.add(item.var.name)
                 elif isinstance(statement, _BINDERS):
                     taken.add(statement.var.name)
+                elif isinstance(statement, Bind):
+                    taken.add(statement.local.name)
             self._names = frozenset(taken)
         return self._names
 

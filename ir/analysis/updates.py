@@ -6,9 +6,13 @@ be combined in partial results: the only code whose floating-point operations ar
 
 from __future__ import annotations
 
-from ..loop.builder import COMBINERS, Combiner
-from ..loop.nodes import Binary, Block, Load, Store
-from ..loop.visit import walk_element
+from functools import lru_cache
+
+from ..loop.combiners import COMBINERS, Combiner, reducer_of
+from ..loop.nodes import Binary, Bind, Block, Load, Store
+from ..loop.reducers import Reducing, reducing
+from ..loop.straight_line import single_store, statements_of
+from ..loop.visit import walk, walk_element
 
 
 def update_of(store: Store) -> tuple[Combiner, Binary] | None:
@@ -33,31 +37,79 @@ def update_of(store: Store) -> tuple[Combiner, Binary] | None:
     >>> op, value.left.buffer.name
     ('add', 'y')
     """
-    value = store.value
-    if not isinstance(value, Binary):
+    update = operation_on_own(store)
+    if update is None:
         return None
-    op = value.op
-    if op not in COMBINERS:
-        return None
-    own = Load(store.buffer, store.indices)
-    if value.left == own:
-        update = value
-    elif value.right == own:
-        update = Binary(op, own, value.left)
-    else:
-        return None
+    op: Combiner = next(name for name in COMBINERS if name == update.op)
     parts = walk_element(update.right)
     again = any(isinstance(e, Load) and e.buffer is store.buffer for e in parts)
     return None if again else (op, update)
 
 
+def operation_on_own(store: Store) -> Binary | None:
+    """Return the value ``C[idx] op value`` of a store to ``C[idx]``, or None.
+
+    The value has ``C[idx]`` on the left, as that of `update_of`, but may also read other elements
+    of ``C``.
+    """
+    value, own = store.value, Load(store.buffer, store.indices)
+    if not isinstance(value, Binary) or value.op not in COMBINERS:
+        return None
+    if value.left == own:
+        return value
+    return Binary(value.op, own, value.left) if value.right == own else None
+
+
 def reduction_update(block: Block) -> tuple[Store, Binary] | None:
     """Return the update ``C[idx] = C[idx] op value`` of a reduction block and its value.
 
-    Return None for any other body, such as an update with a non-commutative operator.
+    The value has ``C[idx]`` on the left, as that of `update_of`. The body may bind values before
+    the update. Return None for any other body, such as an update with a non-commutative operator.
     """
-    body = block.body
-    found = update_of(body) if isinstance(body, Store) else None
-    if found is None or not isinstance(body, Store) or found[1] is not body.value:
+    store = single_store(block.body)
+    found = None if store is None else update_of(store)
+    if store is None or found is None:
         return None
-    return body, found[1]
+    bound = (s.value for s in walk(block.body) if isinstance(s, Bind))
+    parts = (e for value in bound for e in walk_element(value))
+    if any(isinstance(e, Load) and e.buffer is store.buffer for e in parts):
+        return None
+    return store, found[1]
+
+
+@lru_cache(maxsize=4096)
+def reduction_of(block: Block) -> Reducing | None:
+    """Return the reduction that a block declares by a reducer, or computes by a known operator.
+
+    Examples
+    --------
+    >>> from ..script import parse
+    >>> f = parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(8,), f32], y: InOut[(), f32]):
+    ...     for k in range(8):
+    ...         with block("y"):
+    ...             vk = reduce(k)
+    ...             y[()] = x[vk] * 2.0 + y[()]
+    ... ''').prim("f")
+    >>> found = reduction_of(f.body.body)
+    >>> found.reducer.name, found.terms
+    ('add', (<Binary x[vk] * 2.0: f32>,))
+    """
+    if block.reducer is not None:
+        return reducing(block)
+    update = reduction_update(block)
+    if update is None:
+        return None
+    store, value = update
+    combiner = next(name for name in COMBINERS if name == value.op)
+    prefix = tuple(s for s in statements_of(block.body) if isinstance(s, Bind))
+    target = Load(store.buffer, store.indices)
+    reducer = reducer_of(combiner, store.buffer.dtype)
+    return Reducing(reducer, prefix, (target,), (value.right,), store.origins)
+
+
+def reorders(block: Block) -> bool:
+    """Return whether the terms of a reduction block may be combined in any order."""
+    found = reduction_of(block)
+    return found is not None and found.reducer.commutative

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from ..loop.nodes import (
     Alloc,
+    Bind,
     Block,
     Buffer,
     Condition,
@@ -161,6 +162,9 @@ class _Scan:
                 if buffer in self._buffers:
                     write = Write(_at(indices, bound), self._collective)
                     self._frames[-1].setdefault(buffer, []).append(write)
+            case Bind(value=value, body=body):
+                self._element(value, facts, bound)
+                self.statement(body, facts, bound)
             case Seq(body=parts):
                 for part in parts:
                     self.statement(part, facts, bound)

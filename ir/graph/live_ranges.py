@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..symbolic import Const, Expr, product
+from ..sizes import shape_bytes
+from ..symbolic import Expr
 from .nodes import (
     AllocStorage,
     Binding,
@@ -36,7 +37,7 @@ def tensor_bytes(info: TensorInfo) -> Expr:
     >>> tensor_bytes(TensorInfo((n, as_expr(3)), f32))
     n * 12
     """
-    return product((*(info.shape or ()), Const(info.dtype.bytes)))
+    return shape_bytes(info.shape or (), info.dtype)
 
 
 @dataclass

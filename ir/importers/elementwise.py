@@ -81,6 +81,18 @@ def weighted_sum(e: Emitter, x: Imported, alpha: float, y: Imported, beta: float
     return compute(x, y) if alpha == beta == 1 else rounded_once(e, compute, x, y)
 
 
+def truncated_quotient(e: Emitter, x: Imported, y: Imported) -> Imported:
+    """Return the quotient rounded toward zero.
+
+    For integers, it is the floor of a quotient without remainder; integer division by 0 gives 0.
+    """
+    if x.dtype.is_float:
+        return elementwise(e, "trunc", [elementwise(e, "divide", [x, y])])
+    if x.dtype.kind == "int":
+        x = elementwise(e, "subtract", [x, elementwise(e, "fmod", [x, y])])
+    return elementwise(e, "floor_divide", [x, y])
+
+
 def _result_dtype(op: str, dtype: DType) -> DType:
     """Return the dtype of the result of an element-wise operator."""
     found = get_operator(op)
@@ -111,12 +123,15 @@ def _fold(
 
 def _fold_numbers(
     e: Emitter, op: str, operands: Sequence[Imported], shape: tuple[Expr, ...], dtype: DType
-) -> Imported:
+) -> Imported | None:
+    """Return the tensor of the result of an operator of numbers; None for imaginary numbers."""
     arrays = [
         np.asarray(x.known.value, x.dtype.numpy) for x in operands if isinstance(x.known, Uniform)
     ]
-    found = get_operator(op).reference(arrays)
-    return e.uniform(np.asarray(found).item(), shape, dtype)
+    found = np.asarray(get_operator(op).reference(arrays)).item()
+    if isinstance(found, complex):
+        return None if found.imag else e.uniform(found.real, shape, dtype)
+    return e.uniform(found, shape, dtype)
 
 
 def _neutral(

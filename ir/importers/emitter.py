@@ -169,7 +169,7 @@ class Emitter:
 
     def uniform(self, value: float, shape: Sequence[Expr], dtype: DType) -> Imported:
         """Return a tensor filled with one number, which is materialized on demand."""
-        kind = bool if dtype.kind == "bool" else float if dtype.is_float else int
+        kind = bool if dtype.kind == "bool" else float if dtype.is_inexact else int
         return Imported(tuple(shape), dtype, known=Uniform(kind(value)))
 
 

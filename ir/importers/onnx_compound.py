@@ -30,20 +30,24 @@ def matmul(c: OnnxContext) -> Imported:
 
 @onnx_op("MatMulInteger")
 def matmul_integer(c: OnnxContext) -> Imported:
-    """Import ``(a - a_zero_point) @ (b - b_zero_point)`` of 8-bit integers in 32 bits.
+    """Import ``(a - a_zero_point) @ (b - b_zero_point)`` of 8-bit integers in 32 bits."""
+    return integer_product(c, c.input(0), c.input(1), (2, 3))
+
+
+def integer_product(c: OnnxContext, a: Imported, b: Imported, zeros: tuple[int, int]) -> Imported:
+    """Return the product of 8-bit integers less their zero points, the inputs ``zeros``.
 
     The product itself is computed on the 8-bit operands. Each zero point then subtracts itself
     times a sum over the columns of ``b`` or the rows of ``a``.
     """
-    a, b = c.input(0), c.input(1)
     if min(a.rank, b.rank) < MATRIX:
         raise UnsupportedFormError(
-            f"MatMulInteger of a vector is not supported; operand ranks are {a.rank} and {b.rank}, "
-            f"but must be at least {MATRIX}",
+            f"{c.node.op_type} of a vector is not supported; operand ranks are {a.rank} and "
+            f"{b.rank}, but must be at least {MATRIX}",
             hint="add a dimension of size 1",
         )
     found = c.apply("matmul_integer", c.plain(a), c.plain(b), name=c.leaf(a, b))
-    of_a, of_b = _zero_point(c, 2, rows=True), _zero_point(c, 3, rows=False)
+    of_a, of_b = _zero_point(c, zeros[0], rows=True), _zero_point(c, zeros[1], rows=False)
     if of_a is not None:
         found = elementwise(c, "subtract", [found, _times_sum(c, of_a, convert(c, b, i32), -2)])
     if of_b is not None:

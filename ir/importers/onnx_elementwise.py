@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from .elementwise import convert, elementwise, where
+import math
+
+from ..dtype import bool_
+from ..loop.element_functions import named
+from .elementwise import convert, elementwise, truncated_quotient, where
 from .onnx_context import OnnxContext, onnx_op
 from .onnx_file import onnx_dtype
 from .tensors import Imported
 from .unsupported import UnsupportedFormError
 
+_FUNCTIONS = named("onnx")
 _UNARY = {
-    "Neg": "negative", "Abs": "abs", "Sign": "sign", "Exp": "exp", "Log": "log", "Sqrt": "sqrt",
-    "Sigmoid": "sigmoid", "Tanh": "tanh", "Erf": "erf", "Sin": "sin", "Cos": "cos",
-    "Floor": "floor", "Ceil": "ceil", "Round": "round", "Relu": "relu", "Not": "logical_not",
-    "IsNaN": "isnan", "BitwiseNot": "bitwise_not",
-}  # fmt: skip
+    **{name: f.names.operator for name, f in _FUNCTIONS.items() if f.arity == 1},
+    "Relu": "relu",
+}
 _BINARY = {
-    "Add": "add", "Sub": "subtract", "Mul": "multiply", "Equal": "equal", "Less": "less",
-    "LessOrEqual": "less_equal", "Greater": "greater", "GreaterOrEqual": "greater_equal",
-    "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor", "BitwiseAnd": "bitwise_and",
-    "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor",
+    **{name: f.names.operator for name, f in _FUNCTIONS.items() if f.arity == 2},
+    "Equal": "equal", "Less": "less", "LessOrEqual": "less_equal", "Greater": "greater",
+    "GreaterOrEqual": "greater_equal", "And": "logical_and", "Or": "logical_or",
+    "Xor": "logical_xor",
 }  # fmt: skip
 
 
@@ -48,25 +51,49 @@ def extreme(c: OnnxContext) -> Imported:
 def divide(c: OnnxContext) -> Imported:
     """Import division.
 
-    ONNX truncates integer quotients, which equals floor division for non-negative operands.
+    ONNX truncates integer quotients, which equals floor division for non-negative operands, such as
+    sizes.
     """
     x, y = c.input(0), c.input(1)
-    if x.dtype.is_float:
+    if x.dtype.is_inexact:
         return elementwise(c, "divide", [x, y])
-    if any(v.lower is None or v.lower < 0 for v in (*c.values(x), *c.values(y))):
-        raise UnsupportedFormError(
-            "integer division truncates toward zero, which is supported only for operands that "
-            "are known to be non-negative"
-        )
-    return elementwise(c, "floor_divide", [x, y])
+    if _is_non_negative(c, x) and _is_non_negative(c, y):
+        return elementwise(c, "floor_divide", [x, y])
+    return truncated_quotient(c, x, y)
+
+
+def _is_non_negative(c: OnnxContext, x: Imported) -> bool:
+    """Return whether elements are known from shapes and not negative."""
+    try:
+        return all(v.lower is not None and v.lower >= 0 for v in c.values(x))
+    except UnsupportedFormError:
+        return False
 
 
 @onnx_op("Mod")
 def modulo(c: OnnxContext) -> Imported:
-    """Import the remainder with the sign of the divisor."""
-    if c.integer("fmod", 0):
-        raise UnsupportedFormError("fmod=1 is not supported; only fmod=0 is")
-    return elementwise(c, "mod", [c.input(0), c.input(1)])
+    """Import the remainder with the sign of the divisor, or of the dividend for ``fmod=1``."""
+    op = "fmod" if c.integer("fmod", 0) else "mod"
+    return elementwise(c, op, [c.input(0), c.input(1)])
+
+
+@onnx_op("BitShift")
+def shift(c: OnnxContext) -> Imported:
+    """Import shifts of unsigned integers."""
+    op = "left_shift" if c.attributes.get("direction") == "LEFT" else "right_shift"
+    return elementwise(c, op, [c.input(0), c.input(1)])
+
+
+@onnx_op("IsInf")
+def isinf(c: OnnxContext) -> Imported:
+    """Import whether numbers are infinite, with one sign or with both."""
+    x, signs = c.input(0), (c.integer("detect_negative", 1), c.integer("detect_positive", 1))
+    if all(signs):
+        return elementwise(c, "isinf", [x])
+    if not any(signs):
+        return c.uniform(value=False, shape=x.shape, dtype=bool_)
+    bound = c.uniform(math.inf if signs[1] else -math.inf, (), x.dtype)
+    return elementwise(c, "equal", [x, bound])
 
 
 @onnx_op("Pow")

@@ -13,23 +13,21 @@ from typing import Any, cast
 import numpy as np
 
 from ...errors import TilewrightError
-from ..dtype import DType, dtype as dtype_named
+from ..dtype import DTYPES, DType
 from ..module import Array
+from ..sizes import storage_bytes
 from .weight_file import WeightFile
 
-OPSETS = range(11, 24)
+OPSETS = range(11, 26)
 """The supported versions of the default ONNX operator set."""
 
-_DTYPES = {
-    1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16",
-    11: "f64", 12: "u32", 13: "u64", 16: "bf16",
-}  # fmt: skip
+_DTYPES = {row.onnx: row for row in DTYPES.values() if row.onnx}
 _EXTERNAL = 1
 _MAX_DIGITS = 19
 _MAX_LOCATION = 4096
 _FIELD_OF = {
     "f32": "float_data", "f64": "double_data", "i64": "int64_data", "u32": "uint64_data",
-    "u64": "uint64_data",
+    "u64": "uint64_data", "c64": "float_data", "c128": "double_data",
 }  # fmt: skip
 """The field of the elements by dtype; other dtypes are stored as ``int32_data``."""
 _FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
@@ -163,9 +161,9 @@ def onnx_dtype(number: int, where: str) -> DType:
         raise MalformedModelError(
             f"ONNX element type {number} is not supported",
             where=where,
-            hint=f"supported dtypes: {', '.join(_DTYPES.values())}",
+            hint=f"supported dtypes: {', '.join(map(str, _DTYPES.values()))}",
         )
-    return dtype_named(_DTYPES[number])
+    return _DTYPES[number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +180,7 @@ class Initializer:
     @property
     def bytes(self) -> int:
         """The size of the elements in bytes."""
-        return math.prod(self.shape) * self.dtype.bytes
+        return storage_bytes(math.prod(self.shape), self.dtype)
 
     def load(self) -> Array:
         """Copy the elements out of the external file or the model."""
@@ -227,7 +225,9 @@ def _check_data(found: Initializer) -> None:
         held["raw_data"] = len(tensor.raw_data)
     field = "raw_data" if tensor.HasField("raw_data") else _FIELD_OF.get(found.dtype.name, "")
     field = field or "int32_data"
-    needed = found.bytes if field == "raw_data" else math.prod(found.shape)
+    whole = field == "raw_data" or found.dtype.is_packed
+    parts = 2 if found.dtype.is_complex else 1
+    needed = found.bytes if whole else math.prod(found.shape) * parts
     if needed and not held:
         raise MalformedModelError(
             f"the initializer has no data; shape {found.shape} of {found.dtype} needs "

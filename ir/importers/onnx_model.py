@@ -17,7 +17,7 @@ from ..identity import fresh_name
 from ..module import Module
 from ..naming import to_valid_name
 from ..symbolic import Expr, SymbolicError, Var, as_expr, parse_expr, var
-from . import onnx_compound, onnx_elementwise, onnx_shaping
+from . import onnx_compound, onnx_elementwise, onnx_quantized, onnx_shaping
 from .cleanup import constants_of, without_dead_code
 from .onnx_context import HANDLERS, OnnxContext, scope_of
 from .onnx_file import (
@@ -35,7 +35,7 @@ from .state_pairs import with_state
 from .tensors import Imported
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
-HANDLER_MODULES = (onnx_compound, onnx_elementwise, onnx_shaping)
+HANDLER_MODULES = (onnx_compound, onnx_elementwise, onnx_quantized, onnx_shaping)
 """The modules whose import registers handlers."""
 
 
@@ -46,7 +46,7 @@ def from_onnx(
     state: Mapping[str, str] | None = None,
     progress: ProgressOption = None,
 ) -> Module:
-    """Import an ONNX model of opset 11 to 23.
+    """Import an ONNX model of opset 11 to 25.
 
     Named dimensions (``dim_param``) become symbols; equal names become one symbol. An unnamed
     dynamic dimension ``k`` of input ``x`` becomes the symbol ``x_dimk``. Computations on shapes

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from ..dtype import DType, bool_, f32, i64
+from ..loop.element_functions import named
 from ..symbolic import Expr
-from .elementwise import convert, elementwise, rounded_once, where
+from .elementwise import convert, elementwise, rounded_once, truncated_quotient, where
+from .shaping import expand_dims
 from .tensors import Imported
 from .torch_context import OperandLike, TorchContext, aten
-from .unsupported import UnsupportedFormError
+
+
+def _named(arity: int, *, predicate: bool = False) -> dict[str, str]:
+    """Return the operators of element functions by their names in ATen."""
+    return {
+        name: f.names.operator
+        for name, f in named("torch").items()
+        if f.arity == arity and f.predicate == predicate
+    }
+
+
+_ALIASES = {
+    "special_expm1": "expm1", "special_log1p": "log1p", "special_exp2": "exp2",
+    "special_expit": "sigmoid", "special_erf": "erf", "special_erfc": "erfc",
+    "special_erfinv": "erfinv", "special_gammaln": "lgamma", "special_psi": "digamma",
+    "special_digamma": "digamma", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "absolute": "abs", "fix": "trunc",
+}  # fmt: skip
+"""Other names of functions of one operand."""
 
 _UNARY = {
-    "neg": "negative", "abs": "abs", "exp": "exp", "expm1": "expm1", "log": "log",
-    "log1p": "log1p", "sqrt": "sqrt", "rsqrt": "rsqrt", "sigmoid": "sigmoid", "tanh": "tanh",
-    "erf": "erf", "sin": "sin", "cos": "cos", "floor": "floor", "ceil": "ceil", "round": "round",
-    "trunc": "trunc", "relu": "relu", "silu": "silu",
-}  # fmt: skip
-_TESTS = {"isnan": "isnan", "isinf": "isinf"}
-_BINARY = {
-    "mul": "multiply", "maximum": "maximum", "minimum": "minimum", "remainder": "mod",
-    "floor_divide": "floor_divide", "pow": "power",
-}  # fmt: skip
+    **_named(1),
+    **{alias: _named(1)[name] for alias, name in _ALIASES.items()},
+    "relu": "relu",
+    "silu": "silu",
+}
+_TESTS = _named(1, predicate=True)
+_BINARY = {**_named(2), "arctan2": "atan2", "pow": "power"}
 _COMPARE = {
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
     "ge": "greater_equal",
@@ -39,7 +56,7 @@ def _operands(t: TorchContext, *values: OperandLike) -> list[Imported]:
 def _unary(name: str, op: str) -> None:
     @aten(name)
     def handler(t: TorchContext, x: Imported) -> Imported:  # pyright: ignore[reportUnusedFunction]
-        return elementwise(t, op, _operands(t, x))
+        return elementwise(t, op, [x] if x.dtype.is_complex else _operands(t, x))
 
 
 def _test(name: str, op: str) -> None:
@@ -81,8 +98,8 @@ def promoted(*values: OperandLike) -> DType:
     if not tensors:
         return i64
     ranks = [v.dtype for v in values if isinstance(v, Imported) and v.rank] or tensors
-    widest = max(ranks, key=lambda d: (d.is_float, d.is_integer, d.bits))
-    if not widest.is_float and any(isinstance(v, float) for v in values):
+    widest = max(ranks, key=lambda d: (d.is_complex, d.is_float, d.is_integer, d.bits))
+    if not widest.is_inexact and any(isinstance(v, float) for v in values):
         return f32
     whole = any(isinstance(v, int | Expr) and not isinstance(v, bool) for v in values)
     return i64 if widest == bool_ and whole else widest
@@ -121,12 +138,11 @@ def rsub(t: TorchContext, x: OperandLike, y: OperandLike, alpha: float = 1) -> I
 def div(
     t: TorchContext, x: OperandLike, y: OperandLike, *, rounding_mode: str | None = None
 ) -> Imported:
-    """Import division without rounding or with ``rounding_mode="floor"``."""
-    if rounding_mode not in (None, "floor"):
-        raise UnsupportedFormError(
-            f"rounding_mode={rounding_mode!r} is not supported; only None and 'floor' are"
-        )
-    return elementwise(t, "divide" if rounding_mode is None else "floor_divide", _operands(t, x, y))
+    """Import division without rounding, rounded down, or rounded toward zero."""
+    left, right = _operands(t, x, y)
+    if rounding_mode == "trunc":
+        return truncated_quotient(t, left, right)
+    return elementwise(t, "divide" if rounding_mode is None else "floor_divide", [left, right])
 
 
 @aten("reciprocal")
@@ -195,3 +211,10 @@ def masked_fill(t: TorchContext, x: Imported, mask: Imported, value: OperandLike
     """Import the replacement of masked elements by a number."""
     left, right = _operands(t, value, x)
     return where(t, mask, left, right)
+
+
+@aten("outer", "ger")
+def outer(t: TorchContext, x: Imported, y: Imported) -> Imported:
+    """Import the products of all pairs of elements of two vectors."""
+    left, right = _operands(t, x, y)
+    return elementwise(t, "multiply", [expand_dims(t, left, (1,)), expand_dims(t, right, (0,))])

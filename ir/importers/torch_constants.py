@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtype import DType, dtype as dtype_named
+from ..dtype import BYTE, DTYPES, DType
 from ..module import Array
 from .emitter import Emitter, ImportMismatchError
 from .tensors import Imported
 
-_NAMES = {
-    "float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf16", "int8": "i8",
-    "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
-    "uint32": "u32", "uint64": "u64", "bool": "bool",
-}  # fmt: skip
+_NAMES = {row.torch: row for row in DTYPES.values() if row.torch}
 
 
 def torch_dtype(dtype: Any) -> DType:
@@ -24,16 +20,18 @@ def torch_dtype(dtype: Any) -> DType:
             f"PyTorch dtype torch.{name} is not supported",
             hint=f"supported PyTorch dtypes: {', '.join(_NAMES)}",
         )
-    return dtype_named(_NAMES[name])
+    return _NAMES[name]
 
 
 def tensor_array(tensor: Any) -> Array:
     """Return the elements of a PyTorch tensor; no copy if it is contiguous and on the CPU."""
     import torch
 
-    compact = tensor.detach().cpu().contiguous()
-    if compact.dtype == torch.bfloat16:
-        return compact.view(torch.int16).numpy().view(torch_dtype(torch.bfloat16).numpy)
+    compact = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    dtype = torch_dtype(compact.dtype)
+    if dtype.is_extension:  # which NumPy cannot import
+        bits = torch.int16 if dtype.bits == 2 * BYTE else torch.uint8
+        return compact.view(bits).numpy().view(dtype.numpy)
     return compact.numpy()
 
 
@@ -53,6 +51,8 @@ class TorchConstants:
             tuple(tensor.shape),
             tensor.stride(),
             tensor.dtype,
+            tensor.is_conj(),
+            tensor.is_neg(),
         )
         key = self._keys.setdefault(identity, name) if tensor.numel() else name
         sizes = tuple(int(d) for d in tensor.shape)

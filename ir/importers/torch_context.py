@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ..dtype import DType
 from ..graph.builder import GraphBuilder
@@ -16,7 +16,7 @@ from .torch_constants import TorchConstants, torch_dtype
 from .torch_symbols import TorchSymbols
 
 Scalar: TypeAlias = "float | int | bool | Expr"
-OperandLike: TypeAlias = "Imported | float | int | bool | Expr"
+OperandLike: TypeAlias = "Imported | complex | float | int | bool | Expr"
 Datum: TypeAlias = Any
 """The result of a node of the source program: a tensor, a size, a list of these, or None."""
 
@@ -56,7 +56,16 @@ class TorchContext(Emitter):
             if known is None:
                 return reshape(self, self.apply("shape_to_tensor", (value,)), ())
             value = known
+        if isinstance(value, complex):
+            return self._complex(value, dtype)
         return self.uniform(value, (), dtype)
+
+    def _complex(self, value: complex, dtype: DType) -> Imported:
+        """Return a complex number as a tensor of rank 0."""
+        if not value.imag:
+            return self.uniform(value.real, (), dtype)
+        parts = (self.uniform(v, (), dtype.part) for v in (value.real, value.imag))
+        return self.apply("complex", *(self.plain(part) for part in parts))
 
     def dims(self, sizes: Any) -> tuple[Expr, ...]:
         """Convert a list of sizes to terms."""
@@ -75,7 +84,26 @@ _F = TypeVar("_F", bound=Handler)
 _HANDLERS: dict[str, Handler] = {}
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType(_HANDLERS)
-"""The import handlers by PyTorch operator name without its overload."""
+"""The import handlers by PyTorch operator name without its overload.
+
+The names of operators outside of ATen begin with their namespace.
+"""
+
+_OTHERS: Final = ("quantized_decomposed.",)
+
+
+def handler_name(target: Any) -> str | None:
+    """Return the name of an operator in `HANDLERS`; None for functions of other kinds.
+
+    Examples
+    --------
+    >>> handler_name("aten.add.Tensor"), handler_name("quantized_decomposed.quantize.default")
+    ('add', 'quantized_decomposed.quantize')
+    """
+    text = str(target)
+    if text.startswith("aten."):
+        return text.split(".")[1]
+    return ".".join(text.split(".")[:2]) if text.startswith(_OTHERS) else None
 
 
 def aten(*names: str) -> Callable[[_F], _F]:

@@ -16,8 +16,11 @@ from ..graph.nodes import GraphFunc, Operand, TensorInfo, Value
 from ..module import Module
 from . import (
     torch_arithmetic,
+    torch_complex,
     torch_compound,
+    torch_functions,
     torch_norms,
+    torch_quantized,
     torch_shaping,
     torch_sizes,
     torch_updates,
@@ -28,7 +31,7 @@ from .shaping import expand
 from .state_pairs import with_state
 from .tensors import Imported
 from .torch_constants import torch_dtype
-from .torch_context import HANDLERS, TorchContext, module_path
+from .torch_context import HANDLERS, TorchContext, handler_name, module_path
 from .torch_inputs import InputSymbols, leaf_paths, path_text, read_symbols
 from .torch_sizes import SIZE_FUNCTIONS
 from .torch_state import (
@@ -43,8 +46,11 @@ from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
 HANDLER_MODULES = (
     torch_arithmetic,
+    torch_complex,
     torch_compound,
+    torch_functions,
     torch_norms,
+    torch_quantized,
     torch_shaping,
     torch_sizes,
     torch_updates,
@@ -185,10 +191,10 @@ def _is_mapped(program: Any) -> bool:
 
 
 def _is_known(node: Any) -> bool:
-    name = str(node.target)
-    if name.startswith("aten."):
-        return name.split(".")[1] in HANDLERS
-    return getattr(node.target, "__name__", name) in {*SIZE_FUNCTIONS, *_WRAPPERS}
+    name = handler_name(node.target)
+    if name is not None:
+        return name in HANDLERS
+    return getattr(node.target, "__name__", str(node.target)) in {*SIZE_FUNCTIONS, *_WRAPPERS}
 
 
 def _changes_operand(node: Any) -> bool:
@@ -290,10 +296,10 @@ class _Translator:
         self.context.builder.update(param, self.context.plain(cast))
 
     def _call(self, node: Any) -> Any:
-        name = str(node.target)
-        if name.startswith("aten."):
-            return self._handled(node, HANDLERS.get(self.context.operator), (self.context,))
-        function = getattr(node.target, "__name__", name)
+        name = handler_name(node.target)
+        if name is not None:
+            return self._handled(node, HANDLERS.get(name), (self.context,))
+        function = getattr(node.target, "__name__", str(node.target))
         if function in _WRAPPERS:
             return self._handled(node, self._wrapped, ())
         return self._handled(node, SIZE_FUNCTIONS.get(function), ())

@@ -18,6 +18,8 @@ import numpy as np
 from ...errors import TilewrightError
 from ..dtype import DType
 from ..module import Array
+from ..packing import from_storage
+from ..sizes import storage_bytes
 
 _Key: TypeAlias = "tuple[int, tuple[int, ...], DType]"
 
@@ -84,10 +86,10 @@ class WeightFile:
         found = None if known is None else known()
         if found is not None:
             return found
-        data = np.empty(math.prod(shape) * dtype.bytes, np.uint8)
+        data = np.empty(storage_bytes(math.prod(shape), dtype), np.uint8)
         if data.size:
             self._fill(data.data, offset)
-        array: Array = data.view(dtype.numpy).reshape(shape)
+        array: Array = from_storage(data, shape, dtype)
         array.flags.writeable = False
         self._loaded[key] = ref(array)
         return array

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TilewrightError
-from ..dtype import DType, f64
+from ..dtype import DType
 from ..graph.nodes import (
     AllocStorage,
     Binding,
@@ -50,6 +50,7 @@ from ..graph.nodes import (
 from ..graph.operators import get_operator
 from ..loop.nodes import BufferParam, PrimFunc
 from ..module import Module
+from ..sizes import storage_bytes
 from ..symbolic import Expr, Fact, Var, const_value, evaluate, to_text
 from .libraries import library_reference
 from .loops import InterpreterInputError, bound_problem, run_prim
@@ -78,7 +79,7 @@ class _Frame:
     symbols: dict[Var, int] = field(default_factory=dict[Var, int])
 
     def storage(self, dtype: DType) -> np.dtype[np.generic]:
-        return (f64 if self.precise and dtype.is_float else dtype).numpy
+        return (dtype.wide if self.precise else dtype).numpy
 
     def size(self, term: Expr) -> int:
         return int(evaluate(term, self.symbols))
@@ -313,6 +314,19 @@ def _if_else(frame: _Frame, branch: IfElse) -> Datum:
     return results[0] if len(results) == 1 else results
 
 
+class _Storage(bytearray):
+    """Memory of a storage; the elements of packed dtypes are in arrays, one element per item."""
+
+    def elements(self, offset: int, count: int, dtype: np.dtype[Any]) -> Array:
+        """Return packed elements from an offset in bytes, shared by all views of the offset."""
+        held: dict[tuple[int, str], Array] = self.__dict__.setdefault("held", {})
+        key = (offset, dtype.name)
+        known = held.get(key)
+        if known is None or known.size < count:
+            held[key] = known = np.full(count, 1, dtype)
+        return known[:count]
+
+
 def _view(frame: _Frame, view: ViewTensor) -> Array:
     storage = frame.values[view.storage]
     dtype = frame.storage(view.info.dtype)
@@ -320,12 +334,17 @@ def _view(frame: _Frame, view: ViewTensor) -> Array:
     raw = storage if isinstance(storage, bytearray) else np.asarray(storage).reshape(-1).view("u1")
     count = int(np.prod(shape, dtype=np.int64))
     offset = frame.size(view.offset)
-    if offset + count * dtype.itemsize > len(raw):
+    packed = view.info.dtype.is_packed
+    size = storage_bytes(count, view.info.dtype) if packed else count * dtype.itemsize
+    if offset + size > len(raw):
         raise GraphCheckError(
-            f"a view of {count * dtype.itemsize} bytes at offset {offset} exceeds its storage of "
-            f"{len(raw)} bytes",
+            f"a view of {size} bytes at offset {offset} exceeds its storage of {len(raw)} bytes",
             where=f"function {frame.function.name!r}, storage {view.storage.name!r}",
         )
+    if packed and isinstance(storage, _Storage):
+        return storage.elements(offset, count, dtype).reshape(shape)
+    if packed:
+        offset *= view.info.dtype.per_byte
     return np.frombuffer(raw, dtype, count, offset).reshape(shape)
 
 
@@ -386,7 +405,7 @@ def _right(frame: _Frame, binding: Binding) -> Datum:
         case IfElse():
             return _if_else(frame, binding.right)
         case AllocStorage(size=size):
-            return bytearray(b"\x7f" * frame.size(size))
+            return _Storage(b"\x7f" * frame.size(size))
         case ViewTensor():
             return _view(frame, binding.right)
         case LaunchKernel():
@@ -454,7 +473,7 @@ def _run(
         )
     given = [
         np.asarray(x).astype(frame.storage(info.dtype), copy=False)
-        if precise and isinstance(info := p.value.info, TensorInfo) and info.dtype.is_float
+        if precise and isinstance(info := p.value.info, TensorInfo) and info.dtype.is_inexact
         else x
         for p, x in zip(function.params, inputs, strict=True)
     ]

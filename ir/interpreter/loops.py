@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from ...errors import Excerpt, TilewrightError
 from ..analysis.widths import magnitude, wide_terms
-from ..dtype import DType, bf16, f64
+from ..dtype import DType
 from ..identity import Uid
 from ..loop.decompose import decomposed
 from ..loop.element_functions import element_function
 from ..loop.nodes import (
     Alloc,
     Binary,
+    Bind,
     Block,
     Buffer,
     BufferParam,
@@ -37,15 +38,18 @@ from ..loop.nodes import (
     Index,
     Let,
     Load,
+    Local,
     Number,
     PrimFunc,
+    Reinterpret,
     Seq,
     Stmt,
     Store,
+    Ternary,
     Unary,
     Where,
 )
-from ..loop.visit import walk
+from ..loop.visit import operands, walk
 from ..script.excerpt import access_line
 from ..sizes import SIZE_LIMIT, size_problem
 from ..symbolic import (
@@ -60,7 +64,7 @@ from ..symbolic import (
     free_vars,
     to_text,
 )
-from .elements import COMPARE, OutOfBoundsError, cast_to
+from .elements import COMPARE, OutOfBoundsError, cast_to, computed, reinterpreted
 from .rounding import Rounding, amplitude, not_exact
 
 Array = NDArray[Any]
@@ -73,7 +77,7 @@ class InterpreterInputError(TilewrightError):
 
 
 def _storage(dtype: DType, *, precise: bool) -> np.dtype[np.generic]:
-    return (f64 if precise and dtype.is_float else dtype).numpy
+    return (dtype.wide if precise else dtype).numpy
 
 
 _LOOPS_PER_FUNCTION: Final = 16
@@ -101,6 +105,7 @@ class _Translator:
         }
         self.vars: dict[Var, str] = {}
         self.buffers: dict[Buffer, str] = {}
+        self.values: dict[Local, str] = {}
         self.loops_around = 0
 
     def fresh(self, label: tuple[str, DType], shape: tuple[int, ...]) -> Array:
@@ -136,23 +141,30 @@ class _Translator:
 
     def perturbed(self, text: str, dtype: DType, units: int) -> str:
         """Return the text that rounds a value randomly by a number of units of its dtype."""
-        if not (self.rounded and units and dtype.is_float):
+        if not (self.rounded and units and dtype.is_inexact):
             return text
         return f"rounding({text}, {amplitude(dtype, units)!r})"
+
+    def function(self, op: str, dtype: DType) -> str:
+        """Return the name of the reference of an element function for a dtype."""
+        found = element_function(op).reference
+        own = dtype.is_machine or dtype.is_complex or (self.precise and dtype.is_float)
+        return self.constant(found if own else computed(found, dtype))
 
     def element(self, element: Element) -> str:
         """Return the text of an element, with random rounding if requested."""
         text = self.exactly(element)
         match element:
-            case Unary(op=op) | Binary(op=op):
-                return self.perturbed(text, element.dtype, element_function(op).units)
+            case Unary(op=op) | Binary(op=op) | Ternary(op=op):
+                units = element_function(op).rounding_units(operands(element)[0].dtype)
+                return self.perturbed(text, element.dtype, units)
             case Number(value=value, dtype=dtype):
                 return self.perturbed(text, dtype, int(not_exact(value, dtype)))
             case Index(dtype=dtype):
                 return self.perturbed(text, dtype, 1)
             case Cast(dtype=dtype, operand=operand):
                 source = operand.dtype
-                widens = source.is_float and source.bits <= dtype.bits and source != bf16
+                widens = source.is_inexact and source.is_exact_in(dtype)
                 return self.perturbed(text, dtype, int(not widens))
             case _:
                 return text
@@ -169,21 +181,22 @@ class _Translator:
                 return f"np.bool_({self.term(value)})"
             case Load(buffer=buffer, indices=indices):
                 return self.address(buffer, indices)
-            case Unary(op=op, operand=operand):
-                return f"{self.constant(element_function(op).reference)}({self.element(operand)})"
-            case Binary(op=op, left=left, right=right):
-                function = self.constant(element_function(op).reference)
-                return f"{function}({self.element(left)}, {self.element(right)})"
+            case Unary(op=op) | Binary(op=op) | Ternary(op=op):
+                inner = ", ".join(map(self.element, operands(element)))
+                return f"{self.function(op, operands(element)[0].dtype)}({inner})"
             case Compare(op=op, left=left, right=right):
                 return f"{self.constant(COMPARE[op])}({self.element(left)}, {self.element(right)})"
             case Cast(dtype=dtype, operand=operand):
                 cast = self.constant(cast_to(dtype, _storage(dtype, precise=self.precise)))
                 return f"{cast}({self.element(operand)})"
+            case Reinterpret(dtype=dtype, operand=operand):
+                view = reinterpreted(operand.dtype, dtype, _storage(dtype, precise=self.precise))
+                return f"{self.constant(view)}({self.element(operand)})"
             case Where(condition=condition, then=then, otherwise=otherwise):
-                return (
-                    f"({self.element(then)} if {self.element(condition)}"
-                    f" else {self.element(otherwise)})"
-                )
+                chosen, other = self.element(then), self.element(otherwise)
+                return f"({chosen} if {self.element(condition)} else {other})"
+            case Local():
+                return self.values[element]
             case _:
                 assert_never(element)
 
@@ -212,6 +225,10 @@ class _Translator:
                 label = self.constant((buffer.name, buffer.dtype))
                 shape = "".join(f"{self.term(d)}, " for d in buffer.shape)
                 self.emit(depth, f"{self.buffer(buffer)} = fresh({label}, ({shape}))")
+                self.statement(body, depth)
+            case Bind(local=local, value=value, body=body):
+                name = self.values.setdefault(local, f"t{len(self.values)}")
+                self.emit(depth, f"{name} = {self.element(value)}")
                 self.statement(body, depth)
             case _:
                 assert_never(statement)
@@ -465,7 +482,7 @@ def _undefined(shape: tuple[int, ...], name: str, dtype: DType, *, precise: bool
     if problem:
         raise InterpreterInputError(problem, where=f"buffer {name!r}")
     storage = _storage(dtype, precise=precise)
-    return np.full(shape, np.nan if dtype.is_float else 0x55, storage)
+    return np.full(shape, np.nan if dtype.is_inexact else 0x55, storage)
 
 
 def _run(

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dtype import DType, f64, from_numpy
+from ..dtype import DType, from_numpy
 from ..graph.nodes import GraphFunc
 from ..loop.nodes import BufferParam, PrimFunc
 from ..module import Function, Module
@@ -142,7 +142,7 @@ def interpreted(
     taken = time.monotonic() - started
     types = _types(function, values)
     if not rounded:
-        return Exact(values, tuple(np.zeros_like(v, np.float64) for v in values), "")
+        return Exact(values, tuple(np.zeros_like(_parts(v), np.float64) for v in values), "")
     count = FEW if taken > LONG else MANY
     runs = [_run(module, function, inputs, Rounding(seed)) for seed in range(count)]
     allowed = tuple(_allowance(v, [run[k] for run in runs], types[k]) for k, v in enumerate(values))
@@ -154,7 +154,7 @@ def interpreted(
 
 
 def _units(types: Sequence[DType]) -> str:
-    floats = dict.fromkeys(t for t in types if t.is_float)
+    floats = dict.fromkeys(t for t in types if t.is_inexact)
     return ", ".join(f"{t} {unit(t):.1e}" for t in floats) or "integers are exact"
 
 
@@ -195,18 +195,31 @@ def _types(function: Function, values: Sequence[Array]) -> list[DType]:
 
 
 def _allowance(exact: Array, runs: Sequence[Array], dtype: DType) -> Array:
-    """Return the allowed error of each element, estimated from randomly rounded runs."""
+    """Return the allowed error of each element, estimated from randomly rounded runs.
+
+    The last dimension of that of complex elements is 2: one for each part.
+    """
+    size = np.abs(exact)[..., None] if dtype.is_complex else np.abs(exact)
+    exact, runs = _parts(exact), [_parts(run) for run in runs]
     errors = np.stack([_distance(run, exact) for run in runs])
     with np.errstate(invalid="ignore", over="ignore"):
         spread = np.sqrt((errors**2).mean(axis=0))
     seen = spread[(spread > 0) & np.isfinite(spread)]
     usual = float(np.median(seen)) if seen.size else 0.0
     allowed = SPREADS[len(runs)] * np.maximum(spread, usual)
-    if dtype.is_float and dtype != f64:
+    if dtype.is_inexact and dtype != dtype.wide:
         with np.errstate(invalid="ignore"):
-            own = np.where(np.isfinite(exact), np.abs(exact), 0.0) * unit(dtype) * _ALWAYS_ALLOWED
+            own = np.where(np.isfinite(exact), size, 0.0) * unit(dtype) * _ALWAYS_ALLOWED
         allowed = allowed + own + _tiny(dtype)
     return np.asarray(np.nan_to_num(allowed, nan=np.inf))
+
+
+def _parts(array: Array) -> Array:
+    """Return complex numbers as pairs in the last dimension; real arrays are returned as is."""
+    dtype = from_numpy(array.dtype)
+    if not dtype.is_complex:
+        return array
+    return np.array(array, order="C").view(dtype.part.numpy).reshape((*array.shape, 2))
 
 
 def _tiny(dtype: DType) -> float:
@@ -241,6 +254,7 @@ def compare(got: Sequence[Array], exact: Exact) -> Verdict:
             return Verdict(False, math.inf, 0.0, k, (), math.nan, math.nan, exact.text)
         if not b.size:
             continue
+        a, b = _parts(a), _parts(b)  # noqa: PLW2901  # the arrays to compare
         error = _distance(a, b)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(error == 0, 0.0, np.where(np.isinf(limit), 0.0, error / limit))

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from ..dtype import DType, f32
 
-_PRECISION = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 _SIGNS = 4099
 """The period of the random signs: a prime, so that it does not synchronize with loops."""
 
@@ -35,7 +34,7 @@ def unit(dtype: DType) -> float:
     >>> unit(f32) == 2.0**-24
     True
     """
-    return 2.0 ** -_PRECISION[dtype.name] if dtype.is_float else 0.0
+    return 2.0**-dtype.precision if dtype.is_inexact else 0.0
 
 
 def gamma(count: int, dtype: DType = f32) -> float:
@@ -74,14 +73,20 @@ class Rounding:
         self._signs = cycle((self._draw.integers(0, 2, _SIGNS) * 2.0 - 1.0).tolist())
 
     def array(self, values: NDArray[Any], dtype: DType, units: float = 1) -> NDArray[Any]:
-        """Perturb every element of a float array."""
-        if not dtype.is_float or values.dtype.kind != "f":
+        """Perturb every element of an array of floats, or the parts of complex numbers."""
+        if not dtype.is_inexact or values.dtype.kind not in "fc":
             return values
         signs = self._draw.integers(0, 2, values.shape) * 2.0 - 1.0
-        return values * (1.0 + amplitude(dtype, units) * signs)
+        scale = amplitude(dtype, units)
+        if values.dtype.kind == "c":
+            others = self._draw.integers(0, 2, values.shape) * 2.0 - 1.0
+            return values + scale * np.abs(values) * (signs + 1j * others)
+        return values * (1.0 + scale * signs)
 
     def scalar(self, value: Any, scale: float) -> Any:
         """Perturb one value by the relative amount ``scale``."""
+        if value.dtype.kind == "c":
+            return value + scale * np.abs(value) * complex(next(self._signs), next(self._signs))
         return value * (1.0 + scale * next(self._signs))
 
 
@@ -98,7 +103,7 @@ def not_exact(value: float, dtype: DType) -> bool:
     >>> not_exact(0.5, f32), not_exact(0.1, f32)
     (False, True)
     """
-    if not dtype.is_float or not math.isfinite(value):
+    if not dtype.is_inexact or not math.isfinite(value):
         return False
     with np.errstate(all="ignore"):
-        return float(np.asarray(value).astype(dtype.numpy)) != float(value)
+        return float(np.asarray(value).astype(dtype.part.numpy)) != float(value)

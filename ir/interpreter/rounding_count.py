@@ -13,7 +13,7 @@ from ..graph.nodes import Call
 from ..graph.operators import get_operator
 from ..graph.operators.lowering import LoweredOperator, accumulator
 from ..loop.element_functions import element_function
-from ..loop.nodes import Binary, Block, Cast, Element, Store, Unary
+from ..loop.nodes import Binary, Bind, Block, Cast, Element, Store, Ternary, Unary
 from ..loop.visit import walk, walk_element
 from ..symbolic import Expr, UnboundSymbolError, Var, evaluate
 
@@ -50,19 +50,19 @@ def count_roundings(call: Call, symbols: Mapping[Var, int]) -> RoundingCount:
     for statement in walk(lowered.function.body):
         if isinstance(statement, Block):
             longest = max(longest, _length(statement, symbols))
-        if isinstance(statement, Store):
+        if isinstance(statement, Store | Bind):
             count += sum(_units(e) for e in walk_element(statement.value))
-    outer = next((i.dtype for i in lowered.outputs if i.dtype.is_float), _widest(call))
+    outer = next((i.dtype for i in lowered.outputs if i.dtype.is_inexact), _widest(call))
     units = math.sqrt(longest + count) if count else 0.0
     return RoundingCount(units, accumulator(outer) if outer.is_float else outer, outer)
 
 
 def _units(element: Element) -> int:
-    if not element.dtype.is_float:
+    if not element.dtype.is_inexact:
         return 0
     match element:
-        case Unary(op=op) | Binary(op=op):
-            return element_function(op).units
+        case Unary(op=op) | Binary(op=op) | Ternary(op=op):
+            return element_function(op).rounding_units(element.dtype)
         case Cast():
             return 1
         case _:
@@ -90,7 +90,7 @@ def _definition(call: Call) -> LoweredOperator | None:
 
 
 def _widest(call: Call) -> DType:
-    floats = [d for a in call.args if isinstance(d := _dtype(a), DType) and d.is_float]
+    floats = [d for a in call.args if isinstance(d := _dtype(a), DType) and d.is_inexact]
     return max(floats, key=lambda d: d.bits) if floats else bool_
 
 

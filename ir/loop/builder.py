@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, TypeAlias, cast, get_args
+from typing import Final, cast
 
 from ...errors import TilewrightError
-from ..dtype import DType, bool_
+from ..dtype import DType
 from ..identity import NO_ORIGIN, Origins, UidSource, fresh_name
 from ..symbolic import Expr, Facts, SymInt, Var, as_expr
+from .combiners import Combiner, identity_of
 from .nodes import (
     AccessMode,
     Attributes,
@@ -30,25 +31,29 @@ from .nodes import (
     IterKind,
     IterVar,
     Load,
+    Local,
     Number,
     Param,
     PrimFunc,
+    Reducer,
+    Reinterpret,
     ScalarParam,
     Scope,
     Stmt,
     Store,
+    Ternary,
     Unary,
     Where,
 )
 from .ranges import loop_var
+from .reducers import Reducing
 from .regions import access_regions
 from .visit import seq
 
-_ELEMENTS: Final = (Number, Index, Condition, Load, Unary, Binary, Compare, Cast, Where)
-
-Combiner: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
-COMBINERS: Final[tuple[Combiner, ...]] = get_args(Combiner)
-"""The operators that are commutative and associative, and have an identity element."""
+_ELEMENTS: Final = (
+    Number, Index, Condition, Load, Unary, Binary, Ternary, Compare, Cast, Reinterpret, Where,
+    Local,
+)  # fmt: skip
 
 
 class BuilderError(TilewrightError):
@@ -86,30 +91,6 @@ def _element(value: object, out: Buffer) -> Element:
         where=f"value of buffer {out.name!r}",
         hint="elements are b.load(x, i), Number(1.0, f32), and operations such as Binary",
     )
-
-
-def identity_of(combiner: Combiner, dtype: DType) -> Number:
-    """Return the identity element of a combiner.
-
-    Examples
-    --------
-    >>> from ..dtype import f32, i8
-    >>> identity_of("max", f32).value, identity_of("min", i8).value
-    (-inf, 127)
-    """
-    if combiner in ("add", "or", "xor"):
-        return Number(False if dtype == bool_ else (0.0 if dtype.is_float else 0), dtype)
-    if combiner == "mul" or (combiner == "and" and dtype == bool_):
-        return Number(True if dtype == bool_ else (1.0 if dtype.is_float else 1), dtype)
-    if combiner == "and":  # bitwise on integers: all bits set
-        return Number(-1 if dtype.kind == "int" else (1 << dtype.bits) - 1, dtype)
-    lowest = combiner == "max"
-    if dtype.is_float:
-        return Number(float("-inf") if lowest else float("inf"), dtype)
-    signed = dtype.kind == "int"
-    low = -(1 << (dtype.bits - 1)) if signed else 0
-    high = (1 << (dtype.bits - int(signed))) - 1
-    return Number(low if lowest else high, dtype)
 
 
 class Builder:
@@ -211,6 +192,7 @@ class Builder:
         init: Stmt | None,
         origins: Origins,
         annotations: Attributes,
+        reducer: Reducer | None = None,
     ) -> None:
         reads, writes = access_regions(body, init)
         block = Block(
@@ -223,6 +205,7 @@ class Builder:
             init,
             annotations=annotations,
             origins=origins,
+            reducer=reducer,
         )
         self._nest(iters, block, origins)
 
@@ -278,6 +261,37 @@ class Builder:
             annotations=annotations,
         )
 
+    def reduce_by(
+        self,
+        reducer: Reducer,
+        outs: Sequence[Buffer],
+        extents: Sequence[SymInt],
+        terms: Callable[..., tuple[Element, ...]],
+        *,
+        name: str,
+        names: Sequence[str] = (),
+        origins: Origins = NO_ORIGIN,
+    ) -> None:
+        """Define every element of ``outs``, of equal shapes, by a reducer over a domain.
+
+        ``terms`` gets the spatial variables, then the reduction variables.
+        """
+        spatial = self._iters(outs[0].shape, "spatial", names)
+        reduction = self._iters(extents, "reduce", names[len(spatial) :])
+        at = tuple(v.var for _, v in spatial)
+        targets = tuple(Load(out, at) for out in outs)
+        new = terms(*at, *(v.var for _, v in reduction))
+        parts = Reducing(reducer, (), targets, new, origins)
+        self._block(
+            name,
+            [*spatial, *reduction],
+            parts.body(),
+            init=parts.starts(),
+            origins=origins,
+            annotations=(),
+            reducer=parts.declared,
+        )
+
     def block(
         self,
         iters: Sequence[tuple[SymInt, IterKind]],
@@ -286,17 +300,21 @@ class Builder:
         name: str,
         names: Sequence[str] = (),
         origins: Origins = NO_ORIGIN,
+        reducer: Reducer | None = None,
     ) -> None:
         """Add one block with iteration variables of the given extents and kinds.
 
-        ``body`` gets the iteration variables; it may load indices from memory by ``Let``.
+        ``body`` gets the iteration variables; it may load indices from memory by ``Let``. It is a
+        reduction or a scan by ``reducer``, if given.
         """
         made: list[tuple[Var, IterVar]] = []
         for k, (extent, kind) in enumerate(iters):
             base = names[k] if k < len(names) else f"{'r' if kind == 'reduce' else 'i'}{k}"
             made.extend(self._iters((extent,), kind, (base,)))
         statement = body(*(v.var for _, v in made))
-        self._block(name, made, statement, init=None, origins=origins, annotations=())
+        self._block(
+            name, made, statement, init=None, origins=origins, annotations=(), reducer=reducer
+        )
 
     def statement(self, statement: Stmt) -> None:
         """Append a statement; mint its uids with :attr:`mint`."""

@@ -21,6 +21,7 @@ from ..symbolic import (
 )
 from .nodes import (
     Alloc,
+    Bind,
     Block,
     Buffer,
     Element,
@@ -155,6 +156,9 @@ def _accesses(
         case Alloc(buffer=own, body=body):
             inside = _accesses(body, facts, values)
             yield from (access for access in inside if access.region.buffer is not own)
+        case Bind(value=value, body=body):
+            yield from _element_accesses(value, facts, values)
+            yield from _accesses(body, facts, values)
         case Block():
             yield from _block_accesses(statement, facts, values)
 

@@ -34,7 +34,7 @@ from ..symbolic import (
 )
 from ..symbolic.monotone import upper_limit
 from ..symbolic.terms import linear_terms
-from .nodes import Block, For, If, IterVar, Let, PrimFunc, Stmt
+from .nodes import Bind, Block, For, If, IterVar, Let, PrimFunc, Stmt
 from .regions import access_regions
 from .visit import all_buffers, path_to, replace_statement, seq, substitute_in, walk
 
@@ -506,6 +506,8 @@ def namer_of(function: PrimFunc) -> Namer:
     for statement in walk(function.body):
         if isinstance(statement, For | Let):
             taken.add(statement.var.name)
+        if isinstance(statement, Bind):
+            taken.add(statement.local.name)
         if isinstance(statement, Block):
             taken |= {statement.name, *(v.var.name for v in statement.iters)}
         if isinstance(statement, For | Block):

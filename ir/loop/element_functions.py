@@ -1,10 +1,15 @@
-"""The table of element functions: names, dtypes, references, errors, and costs.
+"""The table of element functions: one row per function.
 
-Parser, printer, type checking, interpreter, cost estimates, and the element-wise graph operators
-read this table; ``codegen.lower.math`` registers the expansion of each function. All functions are
-total, that is, defined for all operands. Integer arithmetic wraps around. Integer division by zero
-returns 0. Shifts by the bit width or more return 0, or the sign for an arithmetic right shift.
-Functions such as ``exp`` are computed in float64 and rounded once.
+A row states the name, the operands, the reference of the interpreter, the domain, results at
+special values, the error of compiled code, the cost, and the names of the function elsewhere.
+Parser, printer, type checking, interpreter, cost estimates, graph operators, importers, and the
+page ``docs/numerics.md`` read the table; ``codegen.lower.math`` registers the expansion of each
+function. A new function needs its row, its expansion, and an exact function to be tested against;
+tests report each part that is missing.
+
+All functions are total, that is, defined for all operands. Integer arithmetic wraps around. Integer
+division by zero returns 0. Shifts by the bit width or more return 0, or the sign for an arithmetic
+right shift. Functions such as ``exp`` are computed in float64 and rounded once.
 
 Examples
 --------
@@ -19,33 +24,47 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf, nan, pi
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import TilewrightError
 from ...nearest import did_you_mean
-from ..dtype import DType, bool_, f32
+from ..dtype import DType, bool_, f64, i32, u32, u64
 from ..words import Word
+from . import complex_references as pairs, element_references as of
+from .complex_references import of_kind
+from .element_references import Scalar, in_double, of_each, sigmoid_of_arrays
 from .float_division import floor_divide
+from .gamma_references import digamma as digamma_of, log_gamma
 
 __all__ = [  # noqa: RUF022  # the functions that are keywords of the text format, as ordered below
-    "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "sigmoid", "tanh", "erf", "sin", "cos",
-    "floor", "ceil", "trunc", "isnan", "isinf", "sign", "atan2",
+    "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "sigmoid", "tanh", "erf", "erfc", "erfinv",
+    "lgamma", "digamma", "sin", "cos", "exp2", "log2", "log10", "tan", "asin", "acos", "atan",
+    "sinh", "cosh", "asinh", "acosh", "atanh", "floor", "ceil", "trunc", "isnan", "isinf", "sign",
+    "popcount", "clz", "ctz", "atan2", "hypot", "fmod", "copysign", "nextafter", "random_bits",
+    "ldexp", "fma", "real", "imag", "conj", "angle",
 ]  # fmt: skip
 
+Operands: TypeAlias = Literal[
+    "any", "ordered", "field", "number", "inexact", "float", "format", "integer", "bitwise", "bool",
+    "bits", "word", "complex", "part",
+]  # fmt: skip
+"""A class of dtypes.
 
-Scalar: TypeAlias = Any
-"""A NumPy scalar of any dtype that the function is defined for."""
+``ordered`` excludes complex numbers, ``field`` excludes bool, and ``number`` excludes both.
+``inexact`` are floats and complex numbers, ``part`` the floats of the parts of complex numbers.
+``bits`` are integers and bool. ``format`` and ``bitwise`` are the floats
+and integers of machines, whose bits matter; ``word`` are unsigned integers of 32 and 64 bits.
+"""
 
-Operands: TypeAlias = Literal["any", "number", "float", "integer", "bool", "bits"]
-"""A class of dtypes; ``number`` excludes bool, ``bits`` are integers and bool."""
+Result: TypeAlias = Literal["operand", "bool", "part", "complex"]
+"""The dtype of a result: that of the operands, bool, that of their parts, or of their pairs."""
 
 FUNCTION_UNITS = 4
 """The error of functions such as ``exp`` in unit roundoffs: two units in the last place."""
-
 
 HALF_ULPS = 0.501
 """The bound of functions such as ``exp`` of 16-bit floats: two ulp of float32 before rounding."""
@@ -57,78 +76,172 @@ class ElementFunctionError(TilewrightError):
     title = "Element function"
 
 
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of an element function elsewhere; empty where there is no such function.
+
+    Parameters
+    ----------
+    operator : str
+        The graph operator that applies the function alone.
+    numpy : str
+        The function of NumPy.
+    torch : str
+        The ATen operator with this meaning for all operands.
+    onnx : str
+        The ONNX operator with this meaning for all operands.
+    """
+
+    operator: str = ""
+    numpy: str = ""
+    torch: str = ""
+    onnx: str = ""
+
+
+NO_NAMES: Final = Names()
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ElementFunction(Word):
-    """A function of one or two elements, and a keyword of the text format.
+    """A row of the table: a function of elements, and a keyword of the text format.
 
     Parameters
     ----------
     name : str
         The name in the text format and in nodes.
-    arity : int
-        The number of operands, 1 or 2. All operands have the same dtype.
     operands : str
-        The class of dtypes that the function is defined for.
+        The class of dtypes that the function is defined for. All operands have one dtype, unless
+        the row states that of the second.
     reference : callable
         The function of NumPy scalars. It is total and returns the dtype of the result.
+    domain : str
+        The numbers for which the result is a number, as text.
+    special : tuple of tuple of float
+        Operands, and last the result, where a formula could miss it. Other operands that are NaN
+        or outside of the domain have the result NaN.
+    arity : int
+        The number of operands.
+    second : DType, optional
+        The dtype of the second operand; by default that of the first.
     units : int
-        The maximal error of a float result, in unit roundoffs.
+        The maximal change of a float result by rounding, in unit roundoffs, from which the error
+        bounds of programs are derived; 0 for exact functions.
+    bounds : tuple of float, optional
+        The maximal error of compiled code for float64 and float32, in ulp; by default, a unit
+        roundoff is half an ulp.
+    note : str
+        A restriction of the bounds, as text.
     cost : int
         The estimated number of instructions for one vector of elements.
-    predicate : bool
-        Whether the result has dtype bool; otherwise it has the dtype of the operands.
+    result : str
+        The dtype of the result.
     arrays : callable, optional
         The function of NumPy arrays in their dtype, at least float32, for the reference of the
-        graph-level operator. By default `reference`.
+        graph operator. By default `reference`.
+    names : Names
+        The names elsewhere.
+    complex_units : int
+        The maximal change of the parts of a complex result in unit roundoffs of its absolute
+        value; 0 for that of a float result.
     """
 
     name: str
-    arity: int
     operands: Operands
     reference: Callable[..., Scalar]
-    units: int = FUNCTION_UNITS
+    domain: str
+    special: tuple[tuple[float, ...], ...] = ()
+    arity: int = 1
+    second: DType | None = None
+    units: int = 0
+    bounds: tuple[float, float] | None = None
+    note: str = ""
     cost: int = 1
-    predicate: bool = False
+    result: Result = "operand"
     arrays: Callable[..., Any] | None = None
+    names: Names = NO_NAMES
+    complex_units: int = 0
+
+    @property
+    def predicate(self) -> bool:
+        """Whether the result has dtype bool."""
+        return self.result == "bool"
 
     def accepts(self, dtype: DType) -> bool:
         """Return whether the function is defined for operands of a dtype."""
         match self.operands:
             case "any":
                 return True
-            case "number":
+            case "ordered":
+                return not dtype.is_complex
+            case "field":
                 return dtype != bool_
+            case "number":
+                return dtype != bool_ and not dtype.is_complex
+            case "inexact":
+                return dtype.is_inexact
             case "float":
                 return dtype.is_float
+            case "format":
+                return dtype.is_float and dtype.is_machine
             case "integer":
                 return dtype.is_integer
+            case "bitwise":
+                return dtype.is_integer and dtype.is_machine
             case "bool":
                 return dtype == bool_
             case "bits":
-                return not dtype.is_float
+                return not dtype.is_inexact
+            case "complex":
+                return dtype.is_complex
+            case "part":
+                return dtype.paired is not None
+            case "word":
+                return dtype in (u32, u64)
 
     def ulps(self, dtype: DType) -> float:
         """Return the bound of the error of compiled code, in units in the last place.
 
-        The error is the distance from the exact result; 0.5 is a correctly rounded result. 16-bit
-        floats are computed in float32 and rounded once more.
+        The error is the distance from the exact result; 0.5 is a correctly rounded result. Floats
+        of 16 bits or less are computed in float32 and rounded once more.
         """
-        if not dtype.is_float or self.units == 0 or self.predicate:
+        if not dtype.is_float or self.predicate:
             return 0.0
-        if dtype.bits < f32.bits:
-            return 0.5 if self.units == 1 else HALF_ULPS
-        return self.units / 2
+        double, single = self.bounds or (self.units / 2, self.units / 2)
+        if dtype.compute != dtype:
+            return min(single, HALF_ULPS)
+        return double if dtype == f64 else single
 
     def result_dtype(self, dtype: DType) -> DType:
         """Return the dtype of the result for operands of a dtype."""
-        return bool_ if self.predicate else dtype
+        match self.result:
+            case "operand":
+                return dtype
+            case "bool":
+                return bool_
+            case "part":
+                return dtype.part
+            case "complex":
+                return dtype.paired or dtype
 
     def operand_dtype(self, result: DType | None) -> DType | None:
         """Return the dtype of the operands for a dtype of the result, or None if unknown."""
         if self.operands == "bool":
             return bool_
-        return None if self.predicate else result
+        if self.predicate or result is None:
+            return None
+        if self.operands == "complex" and self.result == "part":
+            return result.paired
+        if self.result == "complex":
+            return result.part if result.is_complex else None
+        return result
 
+    def rounding_units(self, dtype: DType) -> int:
+        """Return the maximal change of a result by rounding for operands of a dtype."""
+        return self.complex_units or self.units if dtype.is_complex else self.units
+
+
+erf_of_arrays = of_each(math.erf)
+"""The error function of arrays, in float64."""
 
 _FUNCTIONS: dict[str, ElementFunction] = {}
 
@@ -165,164 +278,253 @@ def element_function(name: str) -> ElementFunction:
     return found
 
 
+def named(elsewhere: str) -> Mapping[str, ElementFunction]:
+    """Return the functions that exist elsewhere, by their names there.
+
+    Parameters
+    ----------
+    elsewhere : str
+        A field of :class:`Names`.
+    """
+    found = {getattr(f.names, elsewhere): f for f in _FUNCTIONS.values()}
+    return {name: f for name, f in found.items() if name}
+
+
 def elementary(
     name: str,
     compute: Callable[[Any], Any],
-    *,
+    domain: str,
+    *special: tuple[float, ...],
     scalar: Callable[[np.float64], Scalar] | None = None,
-    cost: int = 24,
     units: int = FUNCTION_UNITS,
+    bounds: tuple[float, float] | None = None,
+    note: str = "",
+    cost: int = 24,
+    numpy: str = "",
+    torch: str = "",
+    onnx: str = "",
 ) -> ElementFunction:
     """Register a function of one float that is computed in float64 and rounded once.
 
     Parameters
     ----------
     name : str
-        The name in the text format.
+        The name in the text format, and of the graph operator.
     compute : callable
         The function of NumPy arrays.
+    domain : str
+        The numbers for which the result is a number, as text.
+    *special : tuple of float
+        An operand and the result.
     scalar : callable, optional
         The function of a float64, by default `compute`.
-    cost : int
-        The estimated number of instructions for one vector of elements.
-    units : int
-        The maximal error of compiled code, in unit roundoffs.
+    units, bounds, note, cost
+        As for :class:`ElementFunction`.
+    numpy, torch, onnx : str
+        The names elsewhere.
     """
-    wide = scalar or compute
-
-    def reference(x: Scalar) -> Scalar:
-        return type(x)(wide(np.float64(x)))
-
+    reference = in_double(scalar or compute)
+    names = Names(name, numpy, torch, onnx)
     return register(
-        ElementFunction(name, 1, "float", reference, units=units, cost=cost, arrays=compute)
-    )
-
-
-def _negate(x: Scalar) -> Scalar:
-    return type(x)(0) - x if x.dtype.kind in "iu" else -x
-
-
-def _logical_not(x: Scalar) -> Scalar:
-    return np.bool_(not x)
-
-
-def _sign(x: Scalar) -> Scalar:
-    return type(x)(np.sign(np.float64(x))) if x.dtype.kind not in "iu" else np.sign(x)
-
-
-def _round(x: Any) -> Any:
-    """Round halves to even; ``rint`` would convert an integer to a float."""
-    return x if x.dtype.kind in "iu" else np.rint(x)
-
-
-def _inverse_root(x: NDArray[Any]) -> NDArray[Any]:
-    return 1.0 / np.sqrt(x)
-
-
-def _sigmoid(x: np.float64) -> Scalar:
-    return 1.0 / (1.0 + np.exp(-x)) if x >= 0 else np.exp(x) / (1.0 + np.exp(x))
-
-
-def sigmoid_of_arrays(x: NDArray[Any]) -> NDArray[Any]:
-    """Return ``1 / (1 + exp(-x))``, computed without overflow."""
-    small = np.exp(-np.abs(x))
-    return np.where(x >= 0, np.ones_like(x), small) / (1 + small)
-
-
-def _erf(x: np.float64) -> float:
-    return math.erf(x)
-
-
-_erf_of_each: Callable[[Any], Any] = np.vectorize(math.erf, otypes=[np.float64])
-
-
-def erf_of_arrays(x: NDArray[Any]) -> NDArray[Any]:
-    """Return the error function in float64."""
-    return _erf_of_each(x.astype(np.float64)) if x.size else np.empty(x.shape)
-
-
-def _wrapped(value: int, like: Scalar) -> Scalar:
-    """Return the low bits of a value as an integer of the dtype of ``like``."""
-    word = value % (1 << (8 * like.dtype.itemsize))
-    return np.dtype(f"u{like.dtype.itemsize}").type(word).view(like.dtype)
-
-
-def _divide(a: Scalar, b: Scalar) -> Scalar:
-    """Divide; integer quotients are truncated, and integer division by zero returns 0."""
-    if a.dtype.kind not in "iu":
-        return a / b
-    x, y = int(a), int(b)
-    size = abs(x) // abs(y) if y else 0
-    return _wrapped(-size if (x < 0) != (y < 0) else size, a)
-
-
-def _power(a: Scalar, b: Scalar) -> Scalar:
-    if a.dtype.kind in "iu":
-        width: int = 1 << (8 * a.dtype.itemsize)
-        return _wrapped(pow(int(a), int(b), width) if b >= 0 else 0, a)
-    return type(a)(np.power(np.float64(a), np.float64(b)))
-
-
-def _arctangent(a: Scalar, b: Scalar) -> Scalar:
-    return type(a)(np.arctan2(np.float64(a), np.float64(b)))
+        ElementFunction(
+            name, "float", reference, domain, special, units=units, bounds=bounds, note=note,
+            cost=cost, arrays=compute, names=names,
+        )
+    )  # fmt: skip
 
 
 def _unary(
     name: str,
     operands: Operands,
     reference: Callable[[Any], Any],
-    *,
+    *special: tuple[float, ...],
+    result: Result = "operand",
     units: int = 0,
-    predicate: bool = False,
     arrays: Callable[[Any], Any] | None = None,
+    names: Names,
 ) -> ElementFunction:
-    function = ElementFunction(
-        name, 1, operands, reference, units=units, predicate=predicate, arrays=arrays
-    )
-    return register(function)
+    """Register an exact function of one operand."""
+    return register(
+        ElementFunction(
+            name, operands, reference, "all", special, units=units, result=result, arrays=arrays,
+            names=names,
+        )
+    )  # fmt: skip
 
 
 def _binary(
-    name: str, operands: Operands, reference: Callable[[Any, Any], Any], units: int, cost: int = 1
+    name: str,
+    operands: Operands,
+    reference: Callable[[Any, Any], Any],
+    domain: str,
+    *special: tuple[float, ...],
+    units: int = 0,
+    second: DType | None = None,
+    bounds: tuple[float, float] | None = None,
+    cost: int = 1,
+    result: Result = "operand",
+    arrays: Callable[..., Any] | None = None,
+    names: Names = NO_NAMES,
+    complex_units: int = 0,
 ) -> ElementFunction:
-    return register(ElementFunction(name, 2, operands, reference, units=units, cost=cost))
+    """Register a function of two operands."""
+    return register(
+        ElementFunction(
+            name, operands, reference, domain, special, 2, second, units, bounds, cost=cost,
+            result=result, arrays=arrays, names=names, complex_units=complex_units,
+        )
+    )  # fmt: skip
 
 
-_unary("neg", "number", _negate, arrays=np.negative)
-_unary("abs", "number", np.abs)
-_unary("not", "bool", _logical_not, predicate=True, arrays=np.logical_not)
-exp = elementary("exp", np.exp)
-log = elementary("log", np.log)
-log1p = elementary("log1p", np.log1p)
-expm1 = elementary("expm1", np.expm1)
-sqrt = elementary("sqrt", np.sqrt, units=1)
-rsqrt = elementary("rsqrt", _inverse_root)
-sigmoid = elementary("sigmoid", sigmoid_of_arrays, scalar=_sigmoid)
-tanh = elementary("tanh", np.tanh)
-erf = elementary("erf", erf_of_arrays, scalar=_erf)
-sin = elementary("sin", np.sin)
-cos = elementary("cos", np.cos)
-floor = _unary("floor", "number", np.floor)
-ceil = _unary("ceil", "number", np.ceil)
-_unary("round", "number", _round)
-trunc = _unary("trunc", "number", np.trunc)
-isnan = _unary("isnan", "float", np.isnan, predicate=True)
-isinf = _unary("isinf", "float", np.isinf, predicate=True)
-sign = _unary("sign", "number", _sign, arrays=np.sign)
-_unary("bitnot", "integer", np.invert)
+_BELOW_ZERO: Final = "f64, x < 0: 4 units in the last place of the result for 1 - x, at least of 1"
+_NO_FMA: Final = "f64 on machines without fused multiply-add: 1 ulp"
+_SIGNED_ZERO: Final = (-0.0, -0.0)
+_ODD: Final = (_SIGNED_ZERO, (inf, inf), (-inf, -inf))
+"""The special values of odd functions that are unbounded."""
 
-_binary("add", "number", lambda a, b: a + b, 1)
-_binary("sub", "number", lambda a, b: a - b, 1)
-_binary("mul", "any", lambda a, b: a * b, 1)
-_binary("div", "float", _divide, 1, cost=8)
-_binary("floordiv", "number", floor_divide, 1, cost=16)
-_binary("mod", "number", np.mod, 1, cost=16)
-_binary("min", "any", np.minimum, 0)
-_binary("max", "any", np.maximum, 0)
-_binary("pow", "number", _power, 4, cost=8)
-_binary("and", "bits", lambda a, b: a & b, 0)
-_binary("or", "bits", lambda a, b: a | b, 0)
-_binary("xor", "bits", lambda a, b: a ^ b, 0)
-_binary("shl", "integer", np.left_shift, 0)
-_binary("shr", "integer", np.right_shift, 0)
-atan2 = _binary("atan2", "float", _arctangent, 4, cost=8)
+# One paragraph per function.
+# fmt: off
+_unary("neg", "field", of.negate, (0.0, -0.0), arrays=np.negative, names=Names("negative",
+       "negative", "neg", "Neg"))
+_unary("abs", "field", of_kind(np.abs, pairs.magnitude), (-0.0, 0.0), (-inf, inf), result="part",
+       names=Names("abs", "abs", "abs", "Abs"))
+_unary("not", "bool", of.logical_not, result="bool", arrays=np.logical_not,
+       names=Names("logical_not", "logical_not", onnx="Not"))
+exp = register(ElementFunction("exp", "inexact", of_kind(in_double(np.exp), pairs.exponential),
+               "all", ((-inf, 0.0), (inf, inf), (0.0, 1.0)), units=FUNCTION_UNITS, cost=24,
+               arrays=of_kind(np.exp, pairs.exponential), names=Names("exp", "exp", "exp", "Exp"),
+               complex_units=12))
+log = elementary("log", np.log, "x > 0", (0.0, -inf), (-0.0, -inf), (-1.0, nan), (inf, inf), (1.0,
+                 0.0), numpy="log", torch="log", onnx="Log")
+log1p = elementary("log1p", np.log1p, "x > -1", (-1.0, -inf), (-2.0, nan), (inf, inf), _SIGNED_ZERO,
+                   numpy="log1p", torch="log1p")
+expm1 = elementary("expm1", np.expm1, "all", (-inf, -1.0), (inf, inf), _SIGNED_ZERO, numpy="expm1",
+                   torch="expm1")
+sqrt = elementary("sqrt", np.sqrt, "x >= 0", _SIGNED_ZERO, (-1.0, nan), (inf, inf), units=1,
+                  numpy="sqrt", torch="sqrt", onnx="Sqrt")
+rsqrt = elementary("rsqrt", of.inverse_root, "x > 0", (0.0, inf), (-0.0, -inf), (-1.0, nan), (inf,
+                   0.0), torch="rsqrt")
+sigmoid = elementary("sigmoid", sigmoid_of_arrays, "all", (-inf, 0.0), (inf, 1.0), (0.0, 0.5),
+                     scalar=of.sigmoid, torch="sigmoid", onnx="Sigmoid")
+tanh = elementary("tanh", np.tanh, "all", _SIGNED_ZERO, (-inf, -1.0), (inf, 1.0), numpy="tanh",
+                  torch="tanh", onnx="Tanh")
+erf = elementary("erf", erf_of_arrays, "all", _SIGNED_ZERO, (-inf, -1.0), (inf, 1.0),
+                 scalar=math.erf, torch="erf", onnx="Erf")
+erfc = elementary("erfc", of_each(math.erfc), "all", (-inf, 2.0), (inf, 0.0), (0.0, 1.0),
+                  scalar=math.erfc, bounds=(3.0, 2.0), cost=48, torch="erfc")
+erfinv = elementary("erfinv", of_each(of.inverse_erf), "abs(x) <= 1", _SIGNED_ZERO, (1.0, inf),
+                    (-1.0, -inf), (2.0, nan), scalar=of.inverse_erf, bounds=(3.0, 2.0), cost=48,
+                    torch="erfinv")
+lgamma = elementary("lgamma", of_each(log_gamma), "all", (1.0, 0.0), (2.0, 0.0), (0.0, inf),
+                    (-0.0, inf), (-1.0, inf), (inf, inf), (-inf, inf), scalar=log_gamma,
+                    bounds=(4.0, 2.0), note=_BELOW_ZERO, cost=96, torch="lgamma")
+digamma = elementary("digamma", of_each(digamma_of), "x > 0 or non-integer x", (0.0, -inf), (-0.0,
+                     inf), (-1.0, nan), (inf, inf), (-inf, nan), scalar=digamma_of, bounds=(4.0,
+                     2.0), note=_BELOW_ZERO, cost=96, torch="digamma")
+sin = elementary("sin", np.sin, "finite", _SIGNED_ZERO, (inf, nan), numpy="sin", torch="sin",
+                 onnx="Sin")
+cos = elementary("cos", np.cos, "finite", (0.0, 1.0), (inf, nan), numpy="cos", torch="cos",
+                 onnx="Cos")
+exp2 = elementary("exp2", np.exp2, "all", (-inf, 0.0), (inf, inf), (0.0, 1.0), (-1.0, 0.5),
+                  numpy="exp2", torch="exp2")
+log2 = elementary("log2", np.log2, "x > 0", (0.0, -inf), (-0.0, -inf), (-1.0, nan), (inf, inf),
+                  (0.125, -3.0), numpy="log2", torch="log2")
+log10 = elementary("log10", np.log10, "x > 0", (0.0, -inf), (-0.0, -inf), (-1.0, nan), (inf, inf),
+                   (1000.0, 3.0), numpy="log10", torch="log10")
+tan = elementary("tan", np.tan, "finite", _SIGNED_ZERO, (inf, nan), numpy="tan", torch="tan",
+                 onnx="Tan")
+asin = elementary("asin", np.arcsin, "abs(x) <= 1", _SIGNED_ZERO, (1.0, pi / 2), (-1.0, -pi / 2),
+                  (2.0, nan), numpy="arcsin", torch="asin", onnx="Asin")
+acos = elementary("acos", np.arccos, "abs(x) <= 1", (1.0, 0.0), (-1.0, pi), (0.0, pi / 2), (2.0,
+                  nan), numpy="arccos", torch="acos", onnx="Acos")
+atan = elementary("atan", np.arctan, "all", _SIGNED_ZERO, (inf, pi / 2), (-inf, -pi / 2),
+                  numpy="arctan", torch="atan", onnx="Atan")
+sinh = elementary("sinh", np.sinh, "all", *_ODD, numpy="sinh", torch="sinh", onnx="Sinh")
+cosh = elementary("cosh", np.cosh, "all", (0.0, 1.0), (-inf, inf), (inf, inf), numpy="cosh",
+                  torch="cosh", onnx="Cosh")
+asinh = elementary("asinh", np.arcsinh, "all", *_ODD, numpy="arcsinh", torch="asinh", onnx="Asinh")
+acosh = elementary("acosh", np.arccosh, "x >= 1", (1.0, 0.0), (0.5, nan), (-inf, nan), (inf, inf),
+                   numpy="arccosh", torch="acosh", onnx="Acosh")
+atanh = elementary("atanh", np.arctanh, "abs(x) < 1", _SIGNED_ZERO, (1.0, inf), (-1.0, -inf), (2.0,
+                   nan), numpy="arctanh", torch="atanh", onnx="Atanh")
+floor = _unary("floor", "number", np.floor, _SIGNED_ZERO, (-0.5, -1.0), (inf, inf),
+               names=Names("floor", "floor", "floor", "Floor"))
+ceil = _unary("ceil", "number", np.ceil, (-0.5, -0.0), (0.5, 1.0), (-inf, -inf), names=Names("ceil",
+              "ceil", "ceil", "Ceil"))
+_unary("round", "number", of.round_to_even, (-0.5, -0.0), (1.5, 2.0), (inf, inf),
+       names=Names("round", "rint", "round", "Round"))
+trunc = _unary("trunc", "number", np.trunc, (-0.5, -0.0), (-1.5, -1.0), (inf, inf),
+               names=Names("trunc", "trunc", "trunc"))
+isnan = _unary("isnan", "float", np.isnan, (nan, 1.0), (inf, 0.0), result="bool",
+               names=Names("isnan", "isnan", "isnan", "IsNaN"))
+isinf = _unary("isinf", "float", np.isinf, (nan, 0.0), (-inf, 1.0), result="bool",
+               names=Names("isinf", "isinf", "isinf"))
+sign = _unary("sign", "number", of.sign, (-0.0, 0.0), (-inf, -1.0), arrays=np.sign,
+              names=Names("sign", "sign", onnx="Sign"))
+popcount = _unary("popcount", "bitwise", of.count_ones, arrays=of.of_each_integer(of.count_ones),
+                  names=Names("popcount"))
+clz = _unary("clz", "bitwise", of.leading_zeros, arrays=of.of_each_integer(of.leading_zeros),
+             names=Names("clz"))
+ctz = _unary("ctz", "bitwise", of.trailing_zeros, arrays=of.of_each_integer(of.trailing_zeros),
+             names=Names("ctz"))
+_unary("bitnot", "integer", np.invert, names=Names("bitwise_not", "invert", onnx="BitwiseNot"))
+_binary("add", "field", lambda a, b: a + b, "all", (inf, -inf, nan), (-0.0, -0.0, -0.0), units=1,
+        arrays=np.add, names=Names("add", "add", onnx="Add"))
+_binary("sub", "field", lambda a, b: a - b, "all", (inf, inf, nan), (-0.0, 0.0, -0.0), units=1,
+        arrays=np.subtract, names=Names("subtract", "subtract", onnx="Sub"))
+_binary("mul", "any", of_kind(of.multiply, pairs.multiply), "all", (0.0, inf, nan), (-0.0, 1.0,
+        -0.0), units=1, arrays=of_kind(np.multiply, pairs.multiply), names=Names("multiply",
+        "multiply", "mul", "Mul"), complex_units=3)
+_binary("div", "inexact", of_kind(of.divide, pairs.divide), "y != 0", (1.0, -0.0, -inf), (0.0, 0.0,
+        nan), (inf, inf, nan), units=1, cost=8, arrays=of_kind(np.divide, pairs.divide),
+        names=Names("divide", "divide"), complex_units=8)
+_binary("floordiv", "number", floor_divide, "y != 0", (1.0, 0.0, inf), (0.0, 0.0, nan), (inf, 1.0,
+        nan), (-1.0, inf, -1.0), units=1, cost=16, names=Names("floor_divide", "floor_divide",
+        "floor_divide"))
+_binary("mod", "number", np.mod, "y != 0", (1.0, 0.0, nan), (inf, 1.0, nan), (1.0, -inf, -inf),
+        (-0.0, 1.0, 0.0), units=1, cost=16, names=Names("mod", "mod", "remainder"))
+_binary("min", "ordered", np.minimum, "all", (nan, 1.0, nan), (-inf, inf, -inf),
+        names=Names("minimum", "minimum", "minimum"))
+_binary("max", "ordered", np.maximum, "all", (nan, 1.0, nan), (-inf, inf, inf),
+        names=Names("maximum", "maximum", "maximum"))
+_binary("pow", "number", of.power, "x >= 0 or integer y", (nan, 0.0, 1.0), (1.0, nan, 1.0), (-1.0,
+        inf, 1.0), (-8.0, 0.5, nan), (-0.0, -1.0, -inf), units=4, cost=8,
+        names=Names(numpy="power"))
+_binary("and", "bits", lambda a, b: a & b, "all", names=Names("bitwise_and", "bitwise_and",
+        onnx="BitwiseAnd"))
+_binary("or", "bits", lambda a, b: a | b, "all", names=Names("bitwise_or", "bitwise_or",
+        onnx="BitwiseOr"))
+_binary("xor", "bits", lambda a, b: a ^ b, "all", names=Names("bitwise_xor", "bitwise_xor",
+        onnx="BitwiseXor"))
+_binary("shl", "integer", np.left_shift, "all", names=Names("left_shift",
+        "left_shift"))
+_binary("shr", "integer", np.right_shift, "all", names=Names("right_shift",
+        "right_shift"))
+atan2 = _binary("atan2", "float", in_double(np.arctan2), "all", (0.0, -1.0, pi), (-0.0, -1.0, -pi),
+                (inf, inf, pi / 4), (-0.0, 0.0, -0.0), units=4, cost=8, arrays=np.arctan2,
+                names=Names("atan2", "arctan2", "atan2"))
+hypot = _binary("hypot", "float", in_double(np.hypot), "all", (-3.0, 4.0, 5.0), (inf, nan, inf),
+                (nan, -inf, inf), (-0.0, -0.0, 0.0), units=4, cost=16, arrays=np.hypot,
+                names=Names("hypot", "hypot", "hypot"))
+fmod = _binary("fmod", "number", of.truncated_remainder, "y != 0", (1.0, 0.0, nan), (inf, 1.0, nan),
+               (1.0, -inf, 1.0), (-0.0, 1.0, -0.0), (-5.0, 3.0, -2.0), cost=16, arrays=np.fmod,
+               names=Names("fmod", "fmod", "fmod"))
+copysign = _binary("copysign", "float", np.copysign, "all", (1.0, -0.0, -1.0), (-inf, 1.0, inf),
+                   (-0.0, 2.0, 0.0), names=Names("copysign", "copysign", "copysign"))
+nextafter = _binary("nextafter", "format", of.neighbor, "all", (1.0, 1.0, 1.0), (0.0, -0.0, -0.0),
+                    (nan, 1.0, nan), (1.0, nan, nan), (inf, inf, inf), units=2, bounds=(0.0, 0.0),
+                    arrays=of.neighbors, names=Names("nextafter", "nextafter", "nextafter"))
+random_bits = _binary("random_bits", "word", of.random_bits, "all", cost=80)
+ldexp = _binary("ldexp", "float", of.scaled, "all", (inf, 1.0, inf), (-0.0, 5.0, -0.0), (1.0,
+                -2000.0, 0.0), (-1.0, 2000.0, -inf), (1.5, 3.0, 12.0), second=i32, units=1, cost=12,
+                names=Names(numpy="ldexp"))
+real = _unary("real", "complex", np.real, result="part", names=Names("real", "real"))
+imag = _unary("imag", "complex", np.imag, result="part", names=Names("imag", "imag"))
+conj = _unary("conj", "complex", np.conjugate, names=Names("conj", "conj"))
+angle = _unary("angle", "complex", pairs.angle, result="part", units=4, names=Names("angle",
+               "angle"))
+_binary("complex", "part", pairs.paired, "all", result="complex", names=Names("complex"))
+fma = register(ElementFunction("fma", "float", of.fused, "all", ((inf, 0.0, 1.0, nan), (-0.0, 1.0,
+               -0.0, -0.0), (1.0, 1.0, -1.0, 0.0), (1.0, inf, -inf, nan)), 3, units=1,
+               note=_NO_FMA))
+# fmt: on

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_PRECISION = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-"""The number of bits of the mantissa, with the implicit bit, by NumPy's name of the dtype."""
+from ..dtype import from_numpy
 
 
 def floor_divide(x: Any, y: Any) -> Any:
@@ -26,9 +25,10 @@ def floor_divide(x: Any, y: Any) -> Any:
     """
     with np.errstate(all="ignore"):
         found = np.floor_divide(x, y)
-    precision = _PRECISION.get(found.dtype.name)
-    if precision is None:
+    row = from_numpy(found.dtype)
+    if not row.is_float:
         return found
+    precision = row.precision
     uncertain = np.isfinite(found) & (np.abs(found) >= 2.0 ** (precision - 2))
     if found.dtype.itemsize == 2:
         uncertain = uncertain | np.isinf(found)

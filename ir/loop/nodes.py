@@ -32,6 +32,7 @@ Attributes: TypeAlias = "tuple[tuple[str, Attribute], ...]"
 
 UnaryOp: TypeAlias = str
 BinaryOp: TypeAlias = str
+TernaryOp: TypeAlias = str
 """The name of an element function: a key of ``element_functions.FUNCTIONS``."""
 
 CompareOp: TypeAlias = Literal["lt", "le", "gt", "ge", "eq", "ne"]
@@ -117,13 +118,13 @@ class Unary(Printable):
 
     @property
     def dtype(self) -> DType:
-        """The dtype bool for predicates such as ``isnan``, else the dtype of the operand."""
+        """The dtype of the function for that of the operand: bool for ``isnan``."""
         return element_function(self.op).result_dtype(self.operand.dtype)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Binary(Printable):
-    """A function of two elements of the same dtype.
+    """A function of two elements of the same dtype, except the exponent of ``ldexp``.
 
     It is defined for all values: integers wrap, integer division by zero gives 0, and a shift by
     the width of the dtype or more gives 0, or -1 for the right shift of a negative integer.
@@ -136,8 +137,24 @@ class Binary(Printable):
 
     @property
     def dtype(self) -> DType:
+        """The dtype of the operands; of ``complex``, the dtype of the pair."""
+        dtype = self.left.dtype
+        return element_function(self.op).result_dtype(dtype) if self.op == "complex" else dtype
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Ternary(Printable):
+    """A function of three elements of the same dtype, such as ``fma``."""
+
+    op: TernaryOp
+    first: Element
+    second: Element
+    third: Element
+
+    @property
+    def dtype(self) -> DType:
         """The dtype of the operands."""
-        return self.left.dtype
+        return self.first.dtype
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -166,6 +183,14 @@ class Cast(Printable):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Reinterpret(Printable):
+    """The bits of an element as an element of another dtype with the same number of bits."""
+
+    dtype: DType
+    operand: Element
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Where(Printable):
     """A selection: ``then`` if the condition is true, else ``otherwise``.
 
@@ -182,7 +207,16 @@ class Where(Printable):
         return self.then.dtype
 
 
-Element: TypeAlias = "Number | Index | Condition | Load | Unary | Binary | Compare | Cast | Where"
+@dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
+class Local(Printable):
+    """The value of a :class:`Bind`; two of them are equal if they are one object."""
+
+    name: str
+    dtype: DType
+
+
+Operation: TypeAlias = "Unary | Binary | Ternary | Compare | Cast | Reinterpret | Where"
+Element: TypeAlias = "Number | Index | Condition | Load | Local | Operation"
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -241,12 +275,42 @@ class IterVar(Printable):
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
+class Reducer(Printable):
+    """An associative operation on tuples of values, by which a block reduces them.
+
+    Parameters
+    ----------
+    name : str
+        The name in program text.
+    left, right : tuple of Local
+        The values of two operands.
+    binds : tuple of tuple
+        The values that several results use, in order.
+    results : tuple of Element
+        The values of the result.
+    identities : tuple of Number
+        The operand that does not change the other one.
+    commutative : bool
+        Whether the operands may be exchanged.
+    """
+
+    name: str
+    left: tuple[Local, ...]
+    right: tuple[Local, ...]
+    binds: tuple[tuple[Local, Element], ...]
+    results: tuple[Element, ...]
+    identities: tuple[Number, ...]
+    commutative: bool = True
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
 class Block(Printable):
     """A unit of computation, isolated from the loops around it by its iteration variables.
 
     ``body`` and ``init`` use only iteration variables and symbols, no variables of enclosing loops.
     ``predicate`` and the bindings use loop variables. ``init`` runs before the body at the first
-    iteration of the reduction domain.
+    iteration of the reduction domain. A ``reducer`` states by which operation the body updates its
+    results, see ``reducers.reducing``.
     """
 
     uid: Uid
@@ -259,6 +323,7 @@ class Block(Printable):
     predicate: Bool = TRUE
     annotations: Attributes = ()
     origins: Origins = NO_ORIGIN
+    reducer: Reducer | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -308,7 +373,20 @@ class Alloc(Printable):
     body: Stmt
 
 
-Stmt: TypeAlias = "Store | For | Block | Seq | If | Let | Alloc"
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Bind(Printable):
+    """A value with a name, computed once before ``body``, in the body of a block.
+
+    Later stores do not change it. Like an allocation, it is the last statement of its sequence:
+    its scope is the rest of the statements, without nested blocks.
+    """
+
+    local: Local
+    value: Element
+    body: Stmt
+
+
+Stmt: TypeAlias = "Store | For | Block | Seq | If | Let | Alloc | Bind"
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

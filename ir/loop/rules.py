@@ -102,6 +102,24 @@ LOOPS: Final = Rule(
     'write for i in thread(n, "threadIdx.x"), or a loop of another kind without a thread axis',
 )
 
+BINDS: Final = Rule(
+    "L25",
+    "values with names",
+    "a bound value is inside a block, and is used inside the same block in the scope of its bind",
+    "bind the value in the block that uses it, before its first use",
+)
+
+REDUCERS: Final = Rule(
+    "L26",
+    "reducers",
+    "a block with a reducer stores one element per result, at the same spatial iteration "
+    "variables, each the result of the reducer for these elements and new values; an init stores "
+    "the same elements; in a scan, the values of the previous iteration of its one ordered "
+    "iteration variable replace these elements",
+    "write m[i], p[i] = argmax(x[i, k], k), with one element per result of the reducer, or "
+    "y[i, j] = scan(add, x[i, j]) for all partial results",
+)
+
 TENSORIZED: Final = Rule(
     "L16",
     "tensorized blocks",
@@ -202,4 +220,6 @@ RULES: Final = (
     INIT,
     RACES,
     ALLOCATIONS,
+    BINDS,
+    REDUCERS,
 )

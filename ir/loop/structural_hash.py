@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import assert_never
 
 from ..canonical import Canon
 from .nodes import (
     Alloc,
     Binary,
+    Bind,
     Block,
     Buffer,
     BufferParam,
@@ -20,16 +22,21 @@ from .nodes import (
     Index,
     Let,
     Load,
+    Local,
     Number,
     PrimFunc,
+    Reducer,
     Region,
+    Reinterpret,
     ScalarParam,
     Seq,
     Stmt,
     Store,
+    Ternary,
     Unary,
     Where,
 )
+from .visit import walk
 
 
 def write_prim_func(canon: Canon, func: PrimFunc) -> None:
@@ -55,6 +62,36 @@ def write_prim_func(canon: Canon, func: PrimFunc) -> None:
             canon.emit(f"alloc {_buffer(canon, buffer)}")
     write_statement(canon, func.body)
     canon.emit("end")
+
+
+def verification_key(func: PrimFunc) -> tuple[str, str]:
+    """Return digests of all that the rules depend on: the structure, and the names and uids.
+
+    The key is linear in the size of the function. A function with the key of one without
+    violations has none.
+    """
+    canon = Canon()
+    write_prim_func(canon, func)
+    symbols = (sorted(d.free, key=lambda v: v.serial) for b in func.buffer_params for d in b.shape)
+    names: list[object] = [func.name, *(v.name for found in symbols for v in found)]
+    names += [v.name for v in func.scalar_params]
+    names += [(b.name, b.uid) for b in (*func.buffer_params, *func.buffers)]
+    for node in walk(func.body):
+        match node:
+            case For(uid=uid, var=var):
+                names.append((uid, var.name))
+            case Let(var=var):
+                names.append(var.name)
+            case Alloc(buffer=buffer):
+                names.append((buffer.name, buffer.uid))
+            case Bind(local=local):
+                names.append(local.name)
+            case Block(uid=uid, name=name, iters=iters):
+                names += [uid, name, *(v.var.name for v in iters)]
+            case _:
+                pass
+    identity = repr(names).encode("utf-8", "surrogatepass")
+    return canon.digest(), sha256(identity).hexdigest()
 
 
 def _buffer(canon: Canon, buffer: Buffer) -> str:
@@ -99,6 +136,10 @@ def write_statement(canon: Canon, statement: Stmt) -> None:
             with canon.inside(f"buffer {buffer.name!r}"):
                 canon.emit(f"alloc {_buffer(canon, buffer)}")
             write_statement(canon, body)
+        case Bind(local=local, value=value, body=body):
+            found = _element(canon, value)
+            canon.emit(f"bind {canon.number('%', local, local.name)} = {local.dtype} {found}")
+            write_statement(canon, body)
         case _:
             assert_never(statement)
 
@@ -136,9 +177,21 @@ def _block(canon: Canon, block: Block) -> None:
     if block.init is not None:
         canon.emit("init")
         write_statement(canon, block.init)
+    if block.reducer is not None:
+        _reducer(canon, block.reducer)
     canon.emit("body")
     write_statement(canon, block.body)
     canon.emit("end")
+
+
+def _reducer(canon: Canon, reducer: Reducer) -> None:
+    locals_ = (*reducer.left, *reducer.right)
+    names = ", ".join(f"{canon.number('%', x, x.name)} {x.dtype}" for x in locals_)
+    canon.emit(f"reducer ({names}) commutative {reducer.commutative}")
+    for local, value in reducer.binds:
+        canon.emit(f"bind {canon.number('%', local, local.name)} = {_element(canon, value)}")
+    parts = [_element(canon, e) for e in (*reducer.results, *reducer.identities)]
+    canon.emit(f"result {', '.join(parts)}")
 
 
 def _access(canon: Canon, buffer: Buffer, indices: str) -> str:
@@ -162,7 +215,7 @@ def _number(value: float, dtype: object) -> str:
 def _element(canon: Canon, element: Element) -> str:
     match element:
         case Number(value=value, dtype=dtype):
-            plain = float(value) if dtype.is_float else value
+            plain = float(value) if dtype.is_inexact else value
             return _number(plain, dtype)
         case Index(value=value, dtype=dtype):
             return f"{dtype}<{canon.term(value)}>"
@@ -174,10 +227,16 @@ def _element(canon: Canon, element: Element) -> str:
             return f"{op}({_element(canon, operand)})"
         case Cast(dtype=dtype, operand=operand):
             return f"{dtype}({_element(canon, operand)})"
+        case Reinterpret(dtype=dtype, operand=operand):
+            return f"reinterpret({dtype}, {_element(canon, operand)})"
         case Binary(op=op, left=left, right=right) | Compare(op=op, left=left, right=right):
             return f"{op}({_element(canon, left)}, {_element(canon, right)})"
+        case Ternary(op=op, first=first, second=second, third=third):
+            return f"{op}({', '.join(_element(canon, e) for e in (first, second, third))})"
         case Where(condition=condition, then=then, otherwise=otherwise):
             inner = [_element(canon, e) for e in (condition, then, otherwise)]
             return f"where({', '.join(inner)})"
+        case Local(name=name):
+            return canon.number("%", element, name)
         case _:
             assert_never(element)

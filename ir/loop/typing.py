@@ -16,7 +16,10 @@ from .nodes import (
     Element,
     Index,
     Load,
+    Local,
     Number,
+    Reinterpret,
+    Ternary,
     Unary,
     Where,
 )
@@ -27,13 +30,11 @@ def _number_fits(value: float, dtype: DType) -> bool:
     """Return whether a number has the kind of a dtype and is within its range."""
     if dtype == bool_:
         return isinstance(value, bool)
-    if dtype.is_float:
+    if dtype.is_inexact:
         return not isinstance(value, bool)
     if isinstance(value, bool) or not isinstance(value, int):
         return False
-    signed = dtype.kind == "int"
-    low = -(1 << (dtype.bits - 1)) if signed else 0
-    return low <= value < (1 << (dtype.bits - int(signed)))
+    return dtype.lowest <= value <= dtype.highest
 
 
 def dtype_problems(element: Element) -> Iterator[str]:
@@ -62,10 +63,17 @@ def own_dtype_problems(part: Element) -> Iterator[str]:
             if not element_function(op).accepts(operand.dtype):
                 yield f"{op} is not defined for dtype {operand.dtype}"
         case Binary(op=op, left=left, right=right):
-            if left.dtype != right.dtype or not element_function(op).accepts(left.dtype):
+            function = element_function(op)
+            second = function.second or left.dtype
+            if right.dtype != second or not function.accepts(left.dtype):
                 yield f"{op} is not defined for dtypes {left.dtype} and {right.dtype}"
+        case Ternary(op=op, first=first, second=second, third=third):
+            found = [e.dtype for e in (first, second, third)]
+            if len(set(found)) > 1 or not element_function(op).accepts(found[0]):
+                yield f"{op} is not defined for dtypes {found[0]}, {found[1]}, and {found[2]}"
         case Compare(op=op, left=left, right=right):
-            if left.dtype != right.dtype:
+            ordered = op in ("eq", "ne") or not left.dtype.is_complex
+            if left.dtype != right.dtype or not ordered:
                 yield f"comparison {op} is not defined for dtypes {left.dtype} and {right.dtype}"
         case Where(condition=condition, then=then, otherwise=otherwise):
             if condition.dtype != bool_:
@@ -75,7 +83,17 @@ def own_dtype_problems(part: Element) -> Iterator[str]:
                     "the two values of where must have the same dtype, "
                     f"got {then.dtype} and {otherwise.dtype}"
                 )
-        case Cast() | Condition() | Load():
+        case Reinterpret(dtype=dtype, operand=operand):
+            of = operand.dtype
+            if of.bits != dtype.bits or bool_ in (of, dtype) or of.is_complex or dtype.is_complex:
+                yield (
+                    f"reinterpret is not defined for dtypes {of} of {of.bits} bits and {dtype} of "
+                    f"{dtype.bits} bits"
+                )
+        case Cast(dtype=dtype, operand=operand) if operand.dtype.is_complex:
+            if not dtype.is_complex:
+                yield f"a value of dtype {operand.dtype} is not converted to dtype {dtype}"
+        case Cast() | Condition() | Load() | Local():
             return
         case _:
             assert_never(part)

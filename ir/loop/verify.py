@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
-from hashlib import sha256
 from typing import Final, assert_never
 
 from ..analysis.domains import dependent_bindings
@@ -14,7 +13,6 @@ from ..analysis.entry_checks import obligations
 from ..analysis.loaded_integers import unproved_ranges
 from ..analysis.races import races
 from ..analysis.tree import tree_of
-from ..canonical import Canon
 from ..identity import Uid
 from ..naming import is_valid_name
 from ..symbolic import Bool, Expr, Var, const_value
@@ -25,6 +23,7 @@ from .decompose import reduction_position, separate_init
 from .nodes import (
     INTRINSIC,
     Alloc,
+    Bind,
     Block,
     Buffer,
     BufferParam,
@@ -33,6 +32,7 @@ from .nodes import (
     If,
     Let,
     Load,
+    Local,
     PrimFunc,
     Region,
     Seq,
@@ -40,9 +40,10 @@ from .nodes import (
     Store,
 )
 from .ranges import is_empty
-from .structural_hash import write_prim_func
+from .scans import declaration_problems, hidden_locals
+from .structural_hash import verification_key
 from .typing import dtype_problems
-from .visit import all_buffers, allocations, loads, stores, walk, walk_element
+from .visit import all_buffers, allocations, loads, stores, variables_in, walk, walk_element
 
 _MAX_VERIFIED: Final = 4096
 
@@ -76,34 +77,6 @@ def loop_violations(func: PrimFunc) -> tuple[Violation, ...]:
     return found
 
 
-def verification_key(func: PrimFunc) -> tuple[str, str]:
-    """Return digests of all that the rules depend on: the structure, and the names and uids.
-
-    The key is linear in the size of the function. A function with the key of one without
-    violations has none.
-    """
-    canon = Canon()
-    write_prim_func(canon, func)
-    symbols = (sorted(d.free, key=lambda v: v.serial) for b in func.buffer_params for d in b.shape)
-    names: list[object] = [func.name, *(v.name for found in symbols for v in found)]
-    names += [v.name for v in func.scalar_params]
-    names += [(b.name, b.uid) for b in (*func.buffer_params, *func.buffers)]
-    for node in walk(func.body):
-        match node:
-            case For(uid=uid, var=var):
-                names.append((uid, var.name))
-            case Let(var=var):
-                names.append(var.name)
-            case Alloc(buffer=buffer):
-                names.append((buffer.name, buffer.uid))
-            case Block(uid=uid, name=name, iters=iters):
-                names += [uid, name, *(v.var.name for v in iters)]
-            case _:
-                pass
-    identity = repr(names).encode("utf-8", "surrogatepass")
-    return canon.digest(), sha256(identity).hexdigest()
-
-
 class _Checker:
     """The checker of one function; it tracks the variables in scope."""
 
@@ -117,6 +90,8 @@ class _Checker:
         self._symbols = self._parameter_symbols()
         self._scope: dict[Var, str] = dict.fromkeys(self._symbols, "symbol")
         self._hidden: dict[Var, str] = {}
+        self._locals: set[Local] = set()
+        self._operands: set[Local] = set()
         self._in_block = False
         self._executed = True
         self._ever_bound: set[Var] = set()
@@ -345,8 +320,12 @@ class _Checker:
                 if any(isinstance(part, Alloc) for part in parts[:-1]):
                     message = "statements follow an allocation outside of its body"
                     self._out.report(rules.ALLOCATIONS, message)
+                if any(isinstance(part, Bind) for part in parts[:-1]):
+                    self._out.report(rules.BINDS, "statements follow a value outside of its scope")
             case Alloc():
                 self._alloc(statement)
+            case Bind():
+                self._bound_value(statement)
             case If(condition=condition, then=then, otherwise=otherwise):
                 self._use(condition, "a condition")
                 for branch in (then, otherwise):
@@ -400,10 +379,39 @@ class _Checker:
         for part in walk_element(element):
             if isinstance(part, Load):
                 self._access(part.buffer, part.indices)
+            elif isinstance(part, Local):
+                self._local(part)
             else:
                 value = getattr(part, "value", None)
                 if isinstance(value, Expr | Bool):
                     self._use(value, "an element")
+
+    def _local(self, local: Local) -> None:
+        if local not in self._locals:
+            message = f"value {local.name!r} is used outside of the scope of its bind"
+            self._out.report(rules.BINDS, message)
+
+    def _bound_value(self, bind: Bind) -> None:
+        local = bind.local
+        with self._out.inside(f"value {local.name!r}"):
+            self._element(bind.value)
+            if bind.value.dtype != local.dtype:
+                message = f"a value of dtype {bind.value.dtype} is bound with dtype {local.dtype}"
+                self._out.report(rules.DTYPES, message)
+            if not self._in_block:
+                self._out.report(rules.BINDS, f"value {local.name!r} is bound outside of blocks")
+            if local in self._locals:
+                self._out.report(rules.BINDS, f"value {local.name!r} is bound in its own scope")
+            self._check_name("value", local.name, None)
+            names = {v.name for v in (*self._scope, *self._hidden, *self._buffers)}
+            names |= {other.name for other in self._locals if other is not local}
+            if local.name in names and local not in self._operands:
+                message = f"a variable, buffer or value named {local.name!r} is in scope"
+                self._out.report(rules.NAMES, message)
+            outer = self._locals
+            self._locals = outer | {local}
+            self._statement(bind.body)
+            self._locals = outer
 
     def _for(self, loop: For) -> None:
         with self._out.inside(f"loop {loop.var.name!r}", loop.uid), ExitStack() as stack:
@@ -461,20 +469,25 @@ class _Checker:
                     self._region(region)
                 if block.init is not None:
                     self._statement(block.init)
+                self._operands = hidden_locals(block)
                 self._statement(block.body)
             self._check_tensorized(block)
             self._check_reduction(block)
+            for message in declaration_problems(block):
+                self._out.report(rules.REDUCERS, message)
             if self._executed:
                 self._check_regions(block)
 
     def _isolated(self) -> ExitStack:
         """Hide all variables except symbols until the stack closes."""
         outer, hidden, in_block = self._scope, self._hidden, self._in_block
+        values, self._locals = self._locals, set()
         self._in_block = True
         self._scope = dict.fromkeys(self._symbols, "symbol")
         self._hidden = hidden | {v: w for v, w in outer.items() if v not in self._symbols}
         stack = ExitStack()
         stack.callback(self._restore, outer, hidden, in_block=in_block)
+        stack.callback(setattr, self, "_locals", values)
         return stack
 
     def _restore(self, scope: dict[Var, str], hidden: dict[Var, str], *, in_block: bool) -> None:
@@ -545,7 +558,7 @@ class _Checker:
         """Check that the init, which runs once per reduction, uses no reduction variables."""
         if block.init is None:
             return
-        for variable in sorted(_variables(block.init) & reduced, key=lambda v: v.serial):
+        for variable in sorted(variables_in(block.init) & reduced, key=lambda v: v.serial):
             message = f"the init contains reduction variable {variable.name!r}"
             self._out.report(rules.REDUCTION, message)
 
@@ -555,15 +568,3 @@ class _Checker:
             facts = facts.with_loop(iter_var.var, iter_var.extent)
         for message in uncovered(block, facts):
             self._out.report(rules.REGIONS, message)
-
-
-def _variables(statement: Stmt) -> set[Var]:
-    """Return the variables in the indices and elements of the stores in a statement."""
-    terms: list[Expr | Bool] = []
-    for store in stores(statement):
-        terms += store.indices
-        for part in walk_element(store.value):
-            value = getattr(part, "value", None)
-            terms += part.indices if isinstance(part, Load) else ()
-            terms += (value,) if isinstance(value, Expr | Bool) else ()
-    return {variable for term in terms for variable in term.free}

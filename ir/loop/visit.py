@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal, TypeVar, assert_never
 
+from ..dtype import DType
 from ..symbolic import Bool, Expr, SymInt, Var, substitute
 from .nodes import (
     Alloc,
     Binary,
+    Bind,
     Block,
     Buffer,
     Cast,
@@ -25,13 +27,16 @@ from .nodes import (
     IterVar,
     Let,
     Load,
+    Local,
     Number,
     PrimFunc,
     Range,
     Region,
+    Reinterpret,
     Seq,
     Stmt,
     Store,
+    Ternary,
     Unary,
     Where,
 )
@@ -47,13 +52,13 @@ def same(old: tuple[_T, ...], new: tuple[_T, ...]) -> bool:
 def seq(*statements: Stmt) -> Stmt:
     """Return a sequence of statements, flattened; a single statement is returned unchanged.
 
-    The statements after an allocation become part of its body.
+    The statements after an allocation or a bind become part of its body.
     """
     flat: list[Stmt] = []
     for statement in statements:
         flat.extend(statement.body if isinstance(statement, Seq) else (statement,))
     for position, statement in enumerate(flat[:-1]):
-        if isinstance(statement, Alloc):
+        if isinstance(statement, Alloc | Bind):
             inner = seq(statement.body, *flat[position + 1 :])
             flat[position:] = [replace(statement, body=inner)]
             break
@@ -89,12 +94,14 @@ def walk(statement: Stmt) -> Iterator[Stmt]:
 def operands(element: Element) -> tuple[Element, ...]:
     """Return the direct operands of an element."""
     match element:
-        case Number() | Index() | Condition() | Load():
+        case Number() | Index() | Condition() | Load() | Local():
             return ()
-        case Unary(operand=operand) | Cast(operand=operand):
+        case Unary(operand=operand) | Cast(operand=operand) | Reinterpret(operand=operand):
             return (operand,)
         case Binary(left=left, right=right) | Compare(left=left, right=right):
             return (left, right)
+        case Ternary(first=first, second=second, third=third):
+            return (first, second, third)
         case Where(condition=condition, then=then, otherwise=otherwise):
             return (condition, then, otherwise)
         case _:
@@ -121,12 +128,19 @@ def all_buffers(function: PrimFunc) -> tuple[Buffer, ...]:
     return (*function.buffer_params, *function.buffers, *scoped)
 
 
+def elements(statement: Stmt) -> Iterator[Element]:
+    """Yield the stored and bound elements in a statement with their descendants."""
+    for inner in walk(statement):
+        if isinstance(inner, Store | Bind):
+            yield from walk_element(inner.value)
+
+
 def loads(statement: Stmt) -> Iterator[Load]:
     """Yield all loads in a statement, including those of :class:`Let`."""
     for inner in walk(statement):
         if isinstance(inner, Let):
             yield inner.load
-        if isinstance(inner, Store):
+        if isinstance(inner, Store | Bind):
             yield from (e for e in walk_element(inner.value) if isinstance(e, Load))
 
 
@@ -135,12 +149,22 @@ def stores(statement: Stmt) -> Iterator[Store]:
     return (inner for inner in walk(statement) if isinstance(inner, Store))
 
 
+def variables_in(statement: Stmt) -> set[Var]:
+    """Return the variables in the indices and elements of the stores in a statement."""
+    terms: list[Expr | Bool] = [index for store in stores(statement) for index in store.indices]
+    for part in elements(statement):
+        value = getattr(part, "value", None)
+        terms += part.indices if isinstance(part, Load) else ()
+        terms += (value,) if isinstance(value, Expr | Bool) else ()
+    return {variable for term in terms for variable in term.free}
+
+
 def with_children(statement: Stmt, new: tuple[Stmt, ...]) -> Stmt:
     """Return a statement with new children, as many as :func:`children` returns."""
     if same(children(statement), new):
         return statement
     match statement:
-        case For() | Let() | Alloc():
+        case For() | Let() | Alloc() | Bind():
             return replace(statement, body=new[0])
         case Block(init=None):
             return replace(statement, body=new[0])
@@ -218,6 +242,9 @@ class Rebuilder:
     _scoped: dict[Buffer, Buffer] | None = None
     """The new buffers of the allocations around the current statement."""
 
+    _locals: dict[Local, Local] | None = None
+    """The locals that replace those of binds around the current statement."""
+
     def expr(self, term: Expr) -> Expr:
         """Rewrite an index term."""
         return term
@@ -277,6 +304,24 @@ class Rebuilder:
         del scoped[old]
         return Alloc(new, body)
 
+    def local(self, local: Local, dtype: DType) -> Local:
+        """Return the local in place of one that a bind in the statement gives a value."""
+        return local if local.dtype == dtype else replace(local, dtype=dtype)
+
+    def bind(self, bind: Bind) -> Stmt:
+        """Rewrite a bind and its body."""
+        value, old = self.element(bind.value), bind.local
+        new = self.local(old, value.dtype)
+        if new is old:
+            body = self.statement(bind.body)
+            unchanged = value is bind.value and body is bind.body
+            return bind if unchanged else replace(bind, value=value, body=body)
+        known = self._locals = {} if self._locals is None else self._locals
+        known[old] = new
+        body = self.statement(bind.body)
+        del known[old]
+        return Bind(new, value, body)
+
     def _load(self, load: Load) -> Load:
         buffer, indices = self.accessed(load.buffer), self.exprs(load.indices)
         unchanged = buffer is load.buffer and indices is load.indices
@@ -311,12 +356,18 @@ class Rebuilder:
                 return Unary(op, self.element(operand))
             case Cast(dtype=dtype, operand=operand):
                 return Cast(dtype, self.element(operand))
+            case Reinterpret(dtype=dtype, operand=operand):
+                return Reinterpret(dtype, self.element(operand))
             case Binary(op=op, left=left, right=right):
                 return Binary(op, self.element(left), self.element(right))
             case Compare(op=op, left=left, right=right):
                 return Compare(op, self.element(left), self.element(right))
+            case Ternary(op=op, first=first, second=second, third=third):
+                return Ternary(op, *(self.element(e) for e in (first, second, third)))
             case Where(condition=condition, then=then, otherwise=otherwise):
                 return Where(self.element(condition), self.element(then), self.element(otherwise))
+            case Local():
+                return element if not self._locals else self._locals.get(element, element)
             case _:
                 assert_never(element)
 
@@ -367,6 +418,8 @@ class Rebuilder:
                 )
             case Alloc():
                 return self.alloc(statement)
+            case Bind():
+                return self.bind(statement)
             case _:
                 assert_never(statement)
 

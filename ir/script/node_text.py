@@ -28,10 +28,10 @@ MAX_LABEL: Final = 120
 """The number of characters of a label; longer labels are cut."""
 
 _ELEMENTS = (
-    loop.Number, loop.Index, loop.Condition, loop.Load, loop.Unary, loop.Binary, loop.Compare,
-    loop.Cast, loop.Where,
+    loop.Number, loop.Index, loop.Condition, loop.Load, loop.Unary, loop.Binary, loop.Ternary,
+    loop.Compare, loop.Cast, loop.Reinterpret, loop.Where, loop.Local,
 )  # fmt: skip
-_STATEMENTS = (loop.Store, loop.For, loop.Block, loop.Seq, loop.If, loop.Let)
+_STATEMENTS = (loop.Store, loop.For, loop.Block, loop.Seq, loop.If, loop.Let, loop.Bind)
 _INFOS = (
     graph.ObjectInfo, graph.PrimInfo, graph.ShapeInfo, graph.TensorInfo, graph.TupleInfo,
     graph.CallableInfo,
@@ -197,7 +197,7 @@ def _label(node: Any) -> str:
             printer = LoopPrinter(_AnyNames(), Lines(), provenance=False, lowered=True)
             iters = [f"{v.var.name} = {printer.iteration_text(v)}" for v in node.iters]
             return f"{node.name}: {', '.join(iters)}" if iters else node.name
-        case loop.If() | loop.Let():
+        case loop.If() | loop.Let() | loop.Bind():
             head = _text(node).split("\n", 1)[0]
             return head.removeprefix("if ").removeprefix("with ").removesuffix(":")
         case _ if isinstance(node, _ELEMENTS):

@@ -22,7 +22,8 @@ from typing import Any, Final
 
 from ...nearest import did_you_mean
 from ...target.target import Target
-from ..dtype import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from .. import dtype as _dtypes
+from ..dtype import *  # noqa: F403  # each dtype is a keyword
 from ..loop import element_functions
 from ..loop.element_functions import *  # noqa: F403  # each function is a keyword
 from ..symbolic import InvalidSymbolError, Var, ceildiv, select, var
@@ -76,6 +77,7 @@ init, guard, reads, writes, span = map(Word, ("init", "guard", "reads", "writes"
 proved, checked, clamped = map(Word, ("proved", "checked", "clamped"))
 alloc, fact, hint, origin, attributes = map(Word, ("alloc", "fact", "hint", "origin", "attributes"))
 where, index, condition, expr = map(Word, ("where", "index", "condition", "expr"))
+reinterpret, scan, reducer = map(Word, ("reinterpret", "scan", "reducer"))
 call_tir, call_library, call, match_cast = map(
     Word, ("call_tir", "call_library", "call", "match_cast")
 )
@@ -88,14 +90,14 @@ inf: Final = float("inf")
 nan: Final = float("nan")
 
 __all__ = [  # noqa: RUF022  # grouped as above
-    "f16", "f32", "f64", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool_",
     "Var", "Target", "ceildiv", "select", "symbols", "prim_func", "graph_func", "module",
     "Buffer", "Out", "InOut", "State", "Int", "Tensor", "Shape", "Prim", "Tuple", "Callable",
     "Object", "serial", "parallel", "vectorized", "unrolled", "thread", "block", "spatial",
     "reduce", "ordered", "init", "guard", "reads", "writes", "span", "proved", "checked",
     "clamped", "alloc", "fact", "hint", "origin", "attributes", "where", "index", "condition",
-    "expr", "call_tir", "call_library", "call", "match_cast", "const", "op", "when", "constant",
-    "binding", "alloc_storage", "view", "launch", "launch_library", "kill", "check", "copy",
-    "updates", "inf", "nan",
+    "reinterpret", "scan", "reducer", "expr", "call_tir", "call_library", "call", "match_cast",
+    "const", "op", "when", "constant", "binding", "alloc_storage", "view", "launch",
+    "launch_library", "kill", "check", "copy", "updates", "inf", "nan",
 ]  # fmt: skip
 __all__ += element_functions.__all__
+__all__ += _dtypes.__all__

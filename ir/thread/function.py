@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from ..symbolic import Expr, Var
+from .index_width import SUFFIX, IndexWidth
 from .nodes import Body, Reg
 from .types import Type
 
@@ -36,6 +38,10 @@ class LaunchGrid:
     axes: tuple[ThreadAxis, ...]
 
 
+LONG: Final = IndexWidth()
+"""All terms of a function are computed with 64-bit integers."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class ThreadFunc:
     """A function executed by one thread.
@@ -57,6 +63,8 @@ class ThreadFunc:
     launch : LaunchGrid, optional
         The grid of a GPU kernel. Every thread of the grid executes the body, and the function
         returns no value.
+    width : IndexWidth
+        The terms that are computed with 32-bit integers.
     """
 
     name: str
@@ -66,6 +74,15 @@ class ThreadFunc:
     exported: bool = True
     distinct: tuple[Reg, ...] = ()
     launch: LaunchGrid | None = None
+    width: IndexWidth = LONG
+
+    @property
+    def versions(self) -> tuple[ThreadFunc, ...]:
+        """The function, and its version with 32-bit indices if that has conditions."""
+        if not self.width.limits:
+            return (self,)
+        width = IndexWidth(self.width.proved | self.width.guarded)
+        return self, replace(self, name=self.name + SUFFIX, width=width)
 
     def __str__(self) -> str:
         """Return the function as text."""

@@ -29,6 +29,7 @@ from typing import Literal, TypeAlias
 
 from ..dtype import bool_, i64
 from ..identity import NO_ORIGIN, Origins, Uid
+from ..loop.combiners import Combiner
 from ..symbolic import Bool, Expr, Var
 from .operations.operation import Operation
 from .types import POINTER, ExecutionScope, PointerType, Type, VectorType
@@ -40,7 +41,7 @@ BinaryOp: TypeAlias = Literal[
     "add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "and", "or", "xor", "shl", "shr"
 ]
 CompareOp: TypeAlias = Literal["lt", "le", "gt", "ge", "eq", "ne"]
-ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or", "xor"]
+ReduceOp: TypeAlias = Combiner
 AtomicOp: TypeAlias = Literal["exchange", "add", "sub", "mul", "min", "max", "and", "or", "xor"]
 
 
@@ -160,21 +161,19 @@ class Address:
 class Load:
     """A load of one element per lane, contiguous or with a distance of ``stride`` bytes.
 
-    Masked-off lanes access no memory and are zero.
+    Masked-off lanes access no memory and are zero. A ``partial`` load may read uninitialized bits.
     """
 
     type: Type
     address: Address
     stride: Expr | None = None
     mask: Value | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gather:
-    """A load of one element per lane at ``offsets``, 64-bit integers, in bytes from ``base``.
-
-    Masked-off lanes access no memory and are zero.
-    """
+    """A load of one element per lane at ``offsets``, 64-bit integers, in bytes from ``base``."""
 
     type: VectorType
     base: Value
@@ -219,11 +218,12 @@ class Binary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fma:
-    """The fused multiply-add ``a * b + c``, rounded once."""
+    """A fused multiply-add ``a * b + c``; machines without it may round twice unless ``exact``."""
 
     a: Value
     b: Value
     c: Value
+    exact: bool = False
 
     @property
     def type(self) -> Type:
@@ -381,6 +381,7 @@ class Let:
     var: Var
     value: Value
     source: Source = NO_SOURCE
+    limits: tuple[Expr, Expr] | None = None  # limits[0] <= value < limits[1], if known
 
 
 @dataclass(frozen=True, slots=True, eq=False)

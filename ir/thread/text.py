@@ -2,7 +2,8 @@
 
 The text is for readers and golden tests; there is no parser. Statements print as follows.
 
-- ``def name(p: ptr, n) -> i32:`` is the signature; comments above it list the axes of a launch.
+- ``def name(p: ptr, n) -> i32:`` is the signature; comments above it list the axes of a launch,
+  and the conditions of the version with 32-bit indices.
 - ``# matmul`` states the block or loop of the program that the next statements are from.
 - ``r = value`` assigns a register, and ``let i = value`` binds a variable of symbolic terms.
 - ``p[offset]`` is the memory at an offset in bytes. ``align=16`` is its alignment, if it differs
@@ -141,6 +142,9 @@ class _Printer:
             self._line(
                 0, f"# {axis.tag}: {self._var(axis.var)} in range({self._term(axis.extent)})"
             )
+        if function.width.limits:
+            limits = (f"{self._term(limit)} < 2**31" for limit in function.width.limits)
+            self._line(0, f"# version with 32-bit indices if {' and '.join(limits)}")
         self._line(0, f"def {function.name}({params}){result}:")
         self.body(function.body, 1)
         return "\n".join(self._lines) + "\n"
@@ -339,7 +343,7 @@ class _Printer:
         self, address: Address, of: Type, stride: Expr | None = None, mask: Value | None = None
     ) -> str:
         """Return the memory of an access, with its alignment if that is not the natural one."""
-        natural = of.dtype.bytes if isinstance(of, VectorType) else 8
+        natural = of.width if isinstance(of, VectorType) else 8
         align = "" if address.alignment == natural else f", align={address.alignment}"
         step = "" if stride is None else f", step={self._term(stride)}"
         inside = f"{self._term(address.offset)}{align}{step}{self._where(mask)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ..dtype import DType, bool_, i64
+from ..dtype import BYTE, DType, bool_, i64
 
 ExecutionScope: TypeAlias = Literal["thread", "warp", "warpgroup", "block", "cluster"]
 Space: TypeAlias = Literal["generic", "global", "shared"]
@@ -18,6 +18,11 @@ class VectorType:
 
     dtype: DType
     lanes: int = 1
+
+    @property
+    def width(self) -> int:
+        """The distance of elements in memory, in bytes; a boolean is one byte there."""
+        return self.dtype.bits // BYTE
 
     def __str__(self) -> str:
         """Return the type as text: ``f32`` or ``f32x16``."""

@@ -77,7 +77,7 @@ def _write(of: VectorType) -> Expansion:
     def expand(site: ExpansionSite) -> tuple[Stmt, ...]:
         fragment, memory = site.operands
         lane = as_expr(0) if site.lane is None else site.lane
-        size = of.dtype.bytes
+        size = of.width
         made: list[Stmt] = []
         for half in range(2):
             row, column = lane // 4 + half * 8, lane % 4 * 2

@@ -53,7 +53,7 @@ def mma(
 
 def part(operand: Operand, number: int, of: VectorType) -> Address:
     """Return the address of one hardware register of a fragment."""
-    size = of.lanes * of.dtype.bytes
+    size = of.lanes * of.width
     return Address(operand.base, operand.offset + number * size, size)
 
 

@@ -14,6 +14,7 @@ from ...ir.loop.nodes import (
     Index,
     Load,
     Number,
+    Ternary,
     Unary,
     Where,
 )
@@ -137,6 +138,7 @@ def _same_operation(program: Element, pattern: Element) -> bool:
         case (
             (Binary(op=one), Binary(op=other))
             | (Unary(op=one), Unary(op=other))
+            | (Ternary(op=one), Ternary(op=other))
             | (Compare(op=one), Compare(op=other))
         ):
             return one == other

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...ir.analysis import within_loop
-from ...ir.loop.builder import COMBINERS
+from ...ir.analysis import operation_on_own, within_loop
+from ...ir.loop.combiners import COMBINERS
 from ...ir.loop.nodes import Binary, Block, For, If, IterKind, Load, PrimFunc, Stmt, Store
 from ...ir.loop.visit import Rebuilder
 from ...ir.symbolic import (
@@ -63,13 +63,7 @@ class Nest:
     @property
     def update(self) -> Binary | None:
         """The value ``own op other`` if the store updates the element it reads, else None."""
-        value, store = self.store.value, self.store
-        own = Load(store.buffer, store.indices)
-        if not isinstance(value, Binary) or value.op not in COMMUTATIVE:
-            return None
-        if value.left == own:
-            return value
-        return Binary(value.op, value.right, value.left) if value.right == own else None
+        return operation_on_own(self.store)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def address(operand: Operand, dtype: DType, *indices: int) -> Address:
     offset = operand.offset
     for index, stride in zip(indices, operand.strides, strict=True):
         offset = offset + as_expr(index) * stride
-    return Address(operand.base, offset, dtype.bytes)
+    return Address(operand.base, offset, dtype.alignment)
 
 
 def register_tile(

@@ -10,10 +10,11 @@ from ...ir.graph.visit import inner_bindings
 from ...ir.module import Module
 from ..apply import Composite
 from ..composite import composite
-from ..handles import FunctionRef, Handle
+from ..handles import BindingRef, FunctionRef, Handle
 from ..primitives.graph.collapse_dims import CollapseDims
 from ..primitives.graph.fuse_tir import FuseTir, called_kernels, calls_groups, is_group
 from ..primitives.graph.lift_transforms import liftable, prepares
+from ..quantized_weights import fused_conversions
 from ..schedule import Schedule
 from ..state import State
 
@@ -51,8 +52,8 @@ def lower_graph(sch: Schedule, function: FunctionRef) -> None:
     Notes
     -----
     ``fold_constants``, ``dead_code``, ``legalize``, ``lift_transforms`` for computations on weights
-    alone, ``fuse_ops``, ``fuse_tir``, then ``collapse_dims`` for each kernel. Cost: that of the
-    steps.
+    alone, ``fuse_ops``, ``fuse_tir``, then ``collapse_dims`` for each kernel. Conversions of
+    quantized weights that a matmul computes itself are not moved. Cost: that of the steps.
 
     References
     ----------
@@ -108,5 +109,7 @@ def _is_computation(binding: Binding) -> bool:
 def lift(sch: Schedule, function: FunctionRef) -> None:
     """Move computations on weights alone to load time, if there are any."""
     graph = sch.module.graph(function.function)
-    if not prepares(graph) and liftable(graph):
-        sch.lift_transforms(function)
+    fused = fused_conversions(sch.module, graph)
+    if not prepares(graph) and liftable(graph, {v.uid for v in fused}):
+        keep = (BindingRef(graph.name, b.value.uid) for b in graph.bindings if b.value in fused)
+        sch.lift_transforms(function, tuple(keep))

@@ -64,9 +64,10 @@ def pack(sch: Schedule, product: BlockRef, columns: int, group: int = 1) -> Bloc
 
     Notes
     -----
-    One ``cache_read``, or ``pad_einsum`` for an extent that ``group`` does not divide, and one
-    ``transform_layout``. Outer (batch) dimensions are unchanged. Cost: linear in the size of the
-    function.
+    The elements of a byte of a packed dtype belong to equal parts of a panel, so that each part is
+    one vector of bytes. One ``cache_read``, or ``pad_einsum`` for an extent that ``group`` does not
+    divide, and one ``transform_layout``. Outer (batch) dimensions are unchanged. Cost: linear in
+    the size of the function.
 
     References
     ----------
@@ -111,4 +112,9 @@ def panel_map(pattern: Matmul, columns: int, group: int) -> IndexMap:
     outer = tuple(v for k, v in enumerate(inputs) if k not in (at, down))
     column, depth = inputs[at], inputs[down]
     inner = () if group == 1 else (depth % group,)
-    return IndexMap(inputs, (*outer, column // columns, depth // group, column % columns, *inner))
+    own = (column % columns,)
+    per = pattern.right.dtype.per_byte
+    if per > 1 and columns % per == 0:
+        part = columns // per
+        own = (column % part, column // part % per)
+    return IndexMap(inputs, (*outer, column // columns, depth // group, *own, *inner))

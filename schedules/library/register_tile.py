@@ -14,6 +14,7 @@ from ..primitives.tensorize.tensorize import Tensorize
 from ..schedule import Schedule
 from ..state import State
 from ._products import loops_of, product_of, written
+from .whole_bytes import parallelize
 
 
 def _suggested(state: State, selection: Handle) -> Iterator[Composite]:
@@ -146,7 +147,7 @@ def register_tile(
     _unroll_and_vectorize(sch, (*unrolled, j1), width, columns)
     outer = loops[:-2] if rows > 1 else loops[:-1]
     many = [x for x in outer if const_value(sch.state.loop(x).extent) != 1]
-    sch.parallel(many[0] if many else j0)
+    parallelize(sch, many[0] if many else j0)
 
 
 def _epilogue(sch: Schedule, pattern: Matmul, product: BlockRef) -> BlockRef:

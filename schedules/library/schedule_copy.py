@@ -11,6 +11,7 @@ from ..handles import BlockRef, LoopRef
 from ..machine import Tile, machine_of
 from ..primitives.tensorize.tensorize import Tensorize
 from ..schedule import Schedule
+from .whole_bytes import parallelize
 
 MATRIX: Final = 2
 PANELS: Final = 4
@@ -100,7 +101,7 @@ def _interleave(
     panel, column = sch.split(j, factors=(None, columns))
     groups, one = sch.split(k, factors=(None, group))
     sch.reorder((panel, groups, column, one))
-    sch.parallel(panel)
+    parallelize(sch, panel)
     step = Tensorize(column, instruction)
     if sch.check(step):
         sch.vectorize(column)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
+from ...ir.analysis import bound_kinds
 from ...ir.loop.nodes import For
 from ...ir.loop.visit import walk
 from ...ir.symbolic import const_value
@@ -14,11 +16,27 @@ from ..machine import machine_of
 from ..schedule import Schedule
 from ..state import State
 
+REDUCER_VECTORS: Final = 4
+"""The vectors of terms that a reduction by a declared reducer combines independently, to hide the
+latency of its operations."""
+
 
 def lanes_of(sch: Schedule, block: BlockRef) -> int:
-    """Return the number of elements that a block writes in one vector register of the target."""
-    dtype = sch.state.block(block).writes[0].buffer.dtype
-    return machine_of(sch.state.target).lanes(dtype)
+    """Return the number of elements that a block writes in one vector register of the target.
+
+    A reduction of the innermost loop by a declared reducer has several vectors, if its terms fill
+    them.
+    """
+    found = sch.state.block(block)
+    lanes = machine_of(sch.state.target).lanes(found.writes[0].buffer.dtype)
+    if found.reducer is None or found.init is None:
+        return lanes
+    loops = sch.state.tree(block.function).loops_above(found)
+    if not loops or "reduce" not in bound_kinds(loops[-1], found):
+        return lanes
+    extent = const_value(loops[-1].extent)
+    vectors = REDUCER_VECTORS if extent is None else extent // lanes
+    return lanes * max(1, min(REDUCER_VECTORS, vectors))
 
 
 def _suggested(state: State, selection: Handle) -> Iterator[Composite]:

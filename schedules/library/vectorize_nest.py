@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..composite import composite
 from ..handles import BlockRef
 from ..schedule import Schedule
+from .whole_bytes import parallelize
 
 
 @composite
@@ -35,7 +36,8 @@ def vectorize_nest(sch: Schedule, block: BlockRef, lanes: int) -> None:
     Notes
     -----
     One ``vectorize_inner`` and one ``parallel``. A single loop of at most ``lanes`` iterations is
-    only vectorized. Cost: linear in the size of the nest.
+    only vectorized, and so is a loop whose iterations may write packed elements that share a byte.
+    Cost: linear in the size of the nest.
 
     Examples
     --------
@@ -60,4 +62,4 @@ def vectorize_nest(sch: Schedule, block: BlockRef, lanes: int) -> None:
     sch.vectorize_inner(loops[-1], lanes)
     outer = sch.get_loops(block)[0]
     if sch.state.loop(outer).kind == "serial":
-        sch.parallel(outer)
+        parallelize(sch, outer)

@@ -67,7 +67,8 @@ def schedule_elementwise(sch: Schedule, function: FunctionRef) -> None:
     kept: list[BlockRef] = []
     for ref, block in zip(sch.get_blocks(name), pattern.blocks, strict=True):
         step = ComputeInline(ref)
-        inlined = block.writes[0].buffer in temporaries and stays_small(sch.state, ref)
+        written = {region.buffer for region in block.writes}
+        inlined = written <= set(temporaries) and stays_small(sch.state, ref)
         if inlined and not sch.check(step):
             sch.apply(step)
         else:

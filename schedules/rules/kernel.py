@@ -23,6 +23,7 @@ from .gpu.serial import schedule_gpu_serial
 from .matmul import schedule_matmul
 from .nests import schedule_nests
 from .rows import schedule_rows
+from .scans import has_scans, schedule_scans
 
 
 class DefaultRuleFailedWarning(UserWarning):
@@ -68,11 +69,11 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
     Notes
     -----
     For a CPU ``schedule_matmul``, ``schedule_rows`` or ``schedule_elementwise``, by the kind of the
-    kernel; ``schedule_nests`` if the kernel is of no kind, or if dependences between its blocks
-    forbid the rule of its kind. For a GPU the first that applies of ``schedule_gpu_matmul``,
-    ``schedule_gpu_rows``, ``schedule_gpu_loops``, ``schedule_gpu_nests`` and
-    ``schedule_gpu_serial``. If no rule of a CPU applies, a warning is issued and the kernel is left
-    unscheduled.
+    kernel, or ``schedule_scans`` if it contains scans; ``schedule_nests`` if the kernel is of no
+    kind, or if dependences between its blocks forbid the rule of its kind. For a GPU the first that
+    applies of ``schedule_gpu_matmul``, ``schedule_gpu_rows``, ``schedule_gpu_loops``,
+    ``schedule_gpu_nests`` and ``schedule_gpu_serial``. If no rule of a CPU applies, a warning is
+    issued and the kernel is left unscheduled.
 
     Examples
     --------
@@ -111,19 +112,22 @@ def _schedule_for_cpu(sch: Schedule, function: FunctionRef) -> None:
             sch.inline_elementwise(function)
             if sch.module.prim(function.function) is not before:
                 continue  # inlining may have changed the kind
-        *attempts, last = _cpu_rules(function, pattern)
+        *attempts, last = _cpu_rules(function, pattern, scans=has_scans(before))
         if not any(_applies(sch, rule) for rule in attempts):
             _apply_or_warn(sch, function, last)
         return
 
 
-def _cpu_rules(function: FunctionRef, pattern: Pattern) -> Iterator[Composite]:
+def _cpu_rules(function: FunctionRef, pattern: Pattern, *, scans: bool) -> Iterator[Composite]:
     """Yield the rules for a kernel of a kind; the last one is expected to apply.
 
     The rule of a kind moves blocks, or needs independent iterations. Dependences between blocks
     can forbid both, for example an update in place; then the nests are scheduled one by one.
     """
     match pattern:
+        case Matmul() if pattern.block.writes[0].buffer.dtype.is_packed:
+            yield schedule_nests(function)  # a register tile has no packed accumulators
+            return
         case Matmul():
             yield schedule_matmul(function)
         case Elementwise():
@@ -132,6 +136,8 @@ def _cpu_rules(function: FunctionRef, pattern: Pattern) -> Iterator[Composite]:
             yield schedule_rows(function)
         case Rows() | Other():
             pass
+    if scans:
+        yield schedule_scans(function)
     alone = isinstance(pattern, Matmul) and not (pattern.prologue or pattern.epilogue)
     if not (alone or (isinstance(pattern, Rows) and pattern.complete and len(pattern.blocks) == 1)):
         yield schedule_nests(function)

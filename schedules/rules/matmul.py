@@ -10,17 +10,24 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from ...ir.dtype import BYTE
 from ...ir.graph.nodes import CallTIR, ConstantRef
-from ...ir.loop.nodes import Buffer
-from ...ir.symbolic import Var, const_value
+from ...ir.loop.nodes import Block, Buffer, IndexMap, Load
+from ...ir.loop.visit import loads
+from ...ir.symbolic import Var, const_value, var
 from ..composite import composite
-from ..handles import FunctionRef
+from ..handles import BlockRef, FunctionRef
+from ..library._products import written
 from ..machine import Machine, Tile, machine_of
 from ..patterns import Matmul, classify
 from ..primitives.graph.hoist_block import HoistBlock
+from ..primitives.placement.compute_inline import ComputeInline
 from ..primitives.specialize.specialize import Specialize
 from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
+
+PANEL_RANK: Final = 3
+"""The rank of a packed operand whose columns are in the order of the panel."""
 
 GEMV_PANELS: Final = 4
 """The number of panels that the one-row version reads concurrently, to hide load latency."""
@@ -78,11 +85,12 @@ def schedule_matmul(sch: Schedule, function: FunctionRef) -> None:
     sch.schedule_matmul(function=mm)
     """
     name, machine = function.function, machine_of(sch.state.target)
+    _inline_weights(sch, name)
     pattern = classify(sch.module.prim(name))
     if not isinstance(pattern, Matmul):
         raise RuleNotApplicableError(f"function {name!r} is not a matrix product")
     tile = _tile(pattern, machine)
-    if pattern.packable and not (pattern.batched and pattern.row_major):
+    if _is_packed(sch, name, pattern):
         _pack(sch, name, pattern, tile)
     versions = _versions(sch, function, pattern) if tile.group == 1 else []
     for version in (name, *versions):
@@ -91,25 +99,96 @@ def schedule_matmul(sch: Schedule, function: FunctionRef) -> None:
             _tiled(sch, version, found, tile)
 
 
+def _inline_weights(sch: Schedule, name: str) -> None:
+    """Inline the conversion of quantized weights into the product, so that it reads the weights."""
+    while True:
+        pattern = classify(sch.module.prim(name))
+        if not isinstance(pattern, Matmul):
+            return
+        last = _conversion(pattern)
+        if last is None:
+            return
+        step = ComputeInline(sch.get_block(last.name, name))
+        if sch.check(step):
+            return
+        sch.apply(step)
+
+
+def _conversion(pattern: Matmul) -> Block | None:
+    """Return the last block that converts the right operand from weights of at most 8 bits."""
+    converted: set[Buffer] = set()
+    found: Block | None = None
+    for block in pattern.prologue:
+        written = block.writes[0].buffer
+        read = {load.buffer for load in loads(block)}
+        if written.dtype.bits > BYTE and any(b in converted or b.dtype.bits <= BYTE for b in read):
+            converted.add(written)
+            found = block if written is pattern.right.buffer else found
+    return found
+
+
+def _is_packed(sch: Schedule, name: str, pattern: Matmul) -> bool:
+    """Return whether the right operand is copied into panels.
+
+    A copy that shares bytes between elements is not parallel, so only weights are copied then.
+    """
+    if not pattern.packable or (pattern.batched and pattern.row_major):
+        return False
+    return not pattern.right.dtype.is_packed or is_weight(sch, name, pattern.right.buffer)
+
+
 def _pack(sch: Schedule, name: str, pattern: Matmul, tile: Tile) -> None:
-    """Pack the right operand; move the copy of a weight to load time."""
-    copy = sch.pack(sch.get_block(pattern.block.name, name), tile.columns, tile.group)
-    hoist = HoistBlock(copy)
-    if is_weight(sch, name, pattern.right.buffer) and not sch.check(hoist):
+    """Pack the right operand; move the copies of weights to load time."""
+    product = sch.get_block(pattern.block.name, name)
+    scales = _transposed_scales(pattern)
+    copy = sch.pack(product, tile.columns, tile.group)
+    _at_load(sch, name, pattern.right.buffer, copy, tile)
+    for load, at in scales.items():
+        scale = sch.get_buffer(load.buffer.name, name)
+        copy = sch.cache_read(product, scale, "global")
+        sch.transform_layout(written(sch, copy), _axis_last(len(load.indices), at))
+        _at_load(sch, name, load.buffer, copy, tile)
+
+
+def _at_load(sch: Schedule, name: str, source: Buffer, copy: BlockRef, tile: Tile) -> None:
+    """Move a copy to load time if its source is a weight."""
+    if is_weight(sch, name, source) and not sch.check(HoistBlock(copy)):
         block = sch.state.block(copy).name
         at_load = sch.hoist_block(copy)
         moved = sch.get_block(block, at_load.function)
         sch.schedule_copy(moved, tile.columns, tile.group)
 
 
+def _transposed_scales(pattern: Matmul) -> dict[Load, int]:
+    """Return the loads in a scaled factor along whose last axis columns are not adjacent.
+
+    The values are the positions of the column in the indices.
+    """
+    found: dict[Load, int] = {}
+    column = pattern.column.var
+    for load in loads(pattern.block.body) if pattern.scaled else ():
+        wide = [k for k, dim in enumerate(load.buffer.shape) if const_value(dim) != 1]
+        copied = load.buffer in (pattern.left.buffer, pattern.right.buffer)
+        if not copied and column in load.indices and load.indices.index(column) != wide[-1]:
+            found[load] = load.indices.index(column)
+    return found
+
+
+def _axis_last(rank: int, axis: int) -> IndexMap:
+    """Return the map that moves an axis behind all others."""
+    inputs = tuple(var(f"d{k}", lower=0) for k in range(rank))
+    return IndexMap(inputs, (*inputs[:axis], *inputs[axis + 1 :], inputs[axis]))
+
+
 def _tiled(sch: Schedule, name: str, pattern: Matmul, tile: Tile) -> None:
     """Tile a version of the product, and schedule the copies before it."""
     one_row = const_value(pattern.row.extent) == 1 and tile.group == 1
+    parts = pattern.right.dtype.per_byte if len(pattern.right.indices) > PANEL_RANK else 1
     sch.register_tile(
         sch.get_block(pattern.block.name, name),
         rows=1 if one_row else tile.rows,
-        columns=tile.columns,
-        panels=_gemv_panels(pattern, tile.columns) if one_row else 1,
+        columns=tile.columns // parts,
+        panels=parts * (_gemv_panels(pattern, tile.columns) if one_row else 1),
         group=tile.group,
         intrinsic=tile.intrinsic,
     )
@@ -121,7 +200,12 @@ def _tile(pattern: Matmul, machine: Machine) -> Tile:
     """Return the tile of an instruction if the operands can have its layout, else a plain one."""
     output = pattern.block.writes[0].buffer.dtype
     found = machine.tile_of(pattern.left.dtype, pattern.right.dtype, output)
-    fits = pattern.packable and not pattern.batched and _left_is_contiguous(pattern)
+    fits = (
+        not pattern.scaled
+        and pattern.packable
+        and not pattern.batched
+        and _left_is_contiguous(pattern)
+    )
     one = 1 in (const_value(pattern.row.extent), const_value(pattern.column.extent))
     if found.group == 1 or (fits and not one):
         return found

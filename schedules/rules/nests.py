@@ -65,15 +65,20 @@ def schedule_nests(sch: Schedule, function: FunctionRef) -> None:
     ['parallel', 'serial', 'vectorized']
     """
     for block in sch.get_blocks(function.function):
-        _vectorize(sch, block)
-        _parallelize(sch, block)
+        schedule_nest(sch, block)
+
+
+def schedule_nest(sch: Schedule, block: BlockRef) -> None:
+    """Vectorize the innermost loop around a block and run the outermost in parallel, if legal."""
+    _vectorize(sch, block)
+    parallelize(sch, block)
 
 
 def _vectorize(sch: Schedule, block: BlockRef) -> None:
     loops = sch.get_loops(block)
     if not loops or sch.state.loop(loops[-1]).kind != "serial":
         return
-    contiguous = _contiguous(sch, block, loops)
+    contiguous = contiguous_loop(sch, block, loops)
     if contiguous not in (None, loops[-1]):
         order = (*(x for x in loops if x != contiguous), contiguous)
         step = Reorder(order[loops.index(contiguous) :])
@@ -85,13 +90,15 @@ def _vectorize(sch: Schedule, block: BlockRef) -> None:
         return  # the block remains scalar
 
 
-def _contiguous(sch: Schedule, block: BlockRef, loops: tuple[LoopRef, ...]) -> LoopRef | None:
+def contiguous_loop(sch: Schedule, block: BlockRef, loops: tuple[LoopRef, ...]) -> LoopRef | None:
     """Return the loop whose iterations access adjacent elements of most buffers.
 
     Of equal loops, the innermost is returned; None if no loop accesses adjacent elements.
     """
     found = sch.state.block(block)
-    indices = {(a.buffer, a.bound()) for a in accesses(found)}
+    results = found.writes if found.reducer is not None and found.init is not None else ()
+    kept = {region.buffer for region in results}  # in registers while the terms are combined
+    indices = {(a.buffer, a.bound()) for a in accesses(found) if a.buffer not in kept}
 
     def rank(loop: LoopRef) -> tuple[int, int]:
         variable = sch.state.loop(loop).var
@@ -103,7 +110,8 @@ def _contiguous(sch: Schedule, block: BlockRef, loops: tuple[LoopRef, ...]) -> L
     return best if rank(best)[0] > 0 else None
 
 
-def _parallelize(sch: Schedule, block: BlockRef) -> None:
+def parallelize(sch: Schedule, block: BlockRef) -> None:
+    """Run the outermost loop around a block that is legal to run in parallel so."""
     for loop in sch.get_loops(block):
         found = sch.state.loop(loop)
         if found.kind != "serial":

@@ -5,13 +5,21 @@ All blocks process a row while it is in cache. Reductions keep partial results i
 
 from __future__ import annotations
 
+from typing import Final
+
+from ...ir.analysis import reorders
+from ...ir.loop.straight_line import single_store
 from ...ir.symbolic import const_value
 from ..composite import composite
-from ..handles import BlockRef, FunctionRef
+from ..handles import BlockRef, FunctionRef, LoopRef
 from ..library.vectorize_inner import lanes_of
+from ..library.whole_bytes import packed_ranks, parallelize
 from ..patterns import Rows, classify
 from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
+
+PART: Final = 65_536
+"""The terms of a long reduction that one thread combines: about 10 microseconds of work."""
 
 
 @composite
@@ -45,7 +53,8 @@ def schedule_rows(sch: Schedule, function: FunctionRef) -> None:
     Notes
     -----
     ``compute_at`` under the row loops of the last block, ``decompose_reduction``, and
-    ``vectorize`` in vectors of the target's registers.
+    ``vectorize`` in vectors of the target's registers. A reduction of all elements to one result by
+    a declared reducer is divided into parts that run in parallel, by ``split`` and ``rfactor``.
 
     Examples
     --------
@@ -72,24 +81,50 @@ def schedule_rows(sch: Schedule, function: FunctionRef) -> None:
     refs = sch.get_blocks(name)
     if pattern.shared:
         refs = _gathered(sch, refs, pattern.shared)
+    parts = () if pattern.shared else tuple(_in_parts(sch, ref) for ref in refs)
     for ref in refs:
         if len(sch.get_loops(ref)) > pattern.shared:
             sch.vectorize_block(ref, lanes_of(sch, ref))
+    for part in parts:
+        if part is not None:
+            sch.parallel(part)
     if not pattern.shared:
         return
-    outer = sch.get_loops(refs[-1])[0]
-    if const_value(sch.state.loop(outer).extent) != 1:
-        sch.parallel(outer)
+    for outer in dict.fromkeys(sch.get_loops(ref)[0] for ref in refs):
+        if const_value(sch.state.loop(outer).extent) != 1:
+            _parallelize(sch, outer)
+
+
+def _parallelize(sch: Schedule, outer: LoopRef) -> None:
+    """Run the rows in parallel; groups of rows where packed results of rows share a byte."""
+    group = packed_ranks(sch, outer)
+    if not parallelize(sch, outer) and set(group) == {1}:
+        sch.parallel(sch.split(outer, (None, group[1]))[0])
+
+
+def _in_parts(sch: Schedule, block: BlockRef) -> LoopRef | None:
+    """Divide a long reduction to one result by a declared reducer; return the loop over parts."""
+    loops, found = sch.get_loops(block), sch.state.block(block)
+    if found.reducer is None or found.init is None or len(loops) != 1 or not reorders(found):
+        return None
+    extent = const_value(sch.state.loop(loops[0]).extent)
+    if extent is not None and extent <= PART:
+        return None
+    outer, _ = sch.split(loops[0], factors=(None, PART))
+    sch.rfactor(block, outer)
+    return outer
 
 
 def _gathered(sch: Schedule, refs: tuple[BlockRef, ...], shared: int) -> tuple[BlockRef, ...]:
     """Move every block but the last under the innermost row loop of the last; return all blocks.
 
-    A block without consumers is not moved.
+    A block with several results, and one without moved consumers, is not moved.
     """
     *before, last = refs
-    row = sch.get_loops(last)[shared - 1]
+    row, moved = sch.get_loops(last)[shared - 1], {last}
     for block in reversed(before):
-        if sch.get_consumers(block):
+        several = single_store(sch.state.block(block).body) is None
+        if not several and not moved.isdisjoint(sch.get_consumers(block)):
             sch.compute_at(block, row)
+            moved.add(block)
     return refs

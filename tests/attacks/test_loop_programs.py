@@ -12,12 +12,17 @@ from tilewright.target.target import Target
 
 from tests.attacks import (  # noqa: F401  # each registers its programs
     programs_attention,
+    programs_bindings,
     programs_elementwise,
     programs_factorizations,
+    programs_functions,
+    programs_moments,
+    programs_narrow,
     programs_permutations,
     programs_product_chains,
     programs_products,
     programs_recurrences,
+    programs_reducers,
     programs_rows,
     programs_scratch,
     programs_sparse,
@@ -56,4 +61,4 @@ def test_the_default_rule(name: str, fuzz_factor: int) -> None:
 
 
 def test_there_are_many_programs() -> None:
-    assert len(REGISTERED) >= 180
+    assert len(REGISTERED) >= 300

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Mapping
+from typing import Any
 
+import mpmath
 import numpy as np
 from scipy import special
 
-from tilewright.ir.dtype import DType
+from tilewright.ir.dtype import DType, f32, i32
 from tilewright.ir.identity import UidSource
 from tilewright.ir.loop.element_functions import FUNCTIONS
 from tilewright.ir.loop.nodes import (
@@ -23,6 +26,7 @@ from tilewright.ir.loop.nodes import (
     PrimFunc,
     Stmt,
     Store,
+    Ternary,
     Unary,
 )
 from tilewright.ir.loop.visit import seq
@@ -31,7 +35,9 @@ from tilewright.ir.symbolic import as_expr, ceildiv, var
 from tests.codegen.kernels import BEST, Kernel, build
 
 UNARY = tuple(
-    f.name for f in FUNCTIONS.values() if f.arity == 1 and f.operands == "float" and not f.predicate
+    f.name
+    for f in FUNCTIONS.values()
+    if f.arity == 1 and f.accepts(f32) and not f.accepts(i32) and not f.predicate
 )
 """The functions of one float that are not predicates."""
 
@@ -48,21 +54,28 @@ def several(ops: tuple[tuple[str, DType], ...], dtype: DType, level: str, arity:
 
 
 def program(
-    ops: tuple[tuple[str, DType], ...], dtype: DType, arity: int = 1, name: str = "f"
+    ops: tuple[tuple[str, DType], ...],
+    dtype: DType,
+    arity: int = 1,
+    name: str = "f",
+    lanes: int = 16,
 ) -> PrimFunc:
-    """Return a function with one loop over 16 lanes and a tail per operation."""
+    """Return a function with one loop over vectors and a tail per operation."""
     mint, n = UidSource(), var("n", lower=0)
-    inputs = [Buffer(mint(), f"x{k}", (n,), dtype) for k in range(arity)]
+    second = next((f.second for op, _ in ops if (f := FUNCTIONS.get(op))), None)
+    inputs = [
+        Buffer(mint(), f"x{k}", (n,), second if k == 1 and second else dtype) for k in range(arity)
+    ]
     outputs: list[Buffer] = []
     loops: list[Stmt] = []
     for k, (op, out) in enumerate(ops):
-        outer, lane = var(f"i{k}", lower=0), var(f"lane{k}", lower=0, upper=15)
-        index = (outer * 16 + lane,)
+        outer, lane = var(f"i{k}", lower=0), var(f"lane{k}", lower=0, upper=lanes - 1)
+        index = (outer * lanes + lane,)
         value = _element(op, [Load(x, index) for x in inputs], out)
         y = Buffer(mint(), f"y{k}", (n,), value.dtype)
         store = If(index[0] < n, Store(y, index, value))
-        inner = For(mint(), lane, as_expr(16), store, "vectorized")
-        loops.append(For(mint(), outer, ceildiv(n, 16), inner))
+        inner = For(mint(), lane, as_expr(lanes), store, "vectorized")
+        loops.append(For(mint(), outer, ceildiv(n, lanes), inner))
         outputs.append(y)
     params = [*(BufferParam(x, "in") for x in inputs), *(BufferParam(y, "out") for y in outputs)]
     return PrimFunc(name, tuple(params), seq(*loops))
@@ -73,7 +86,7 @@ def _element(op: str, operands: list[Element], out: DType) -> Element:
         return Cast(out, operands[0])
     if op in ("lt", "le", "gt", "ge", "eq", "ne"):
         return Compare(op, *operands)
-    return Unary(op, operands[0]) if len(operands) == 1 else Binary(op, *operands)
+    return (Unary, Binary, Ternary)[len(operands) - 1](op, *operands)
 
 
 def apply(kernel: Kernel, *arrays: np.ndarray) -> np.ndarray:
@@ -83,22 +96,103 @@ def apply(kernel: Kernel, *arrays: np.ndarray) -> np.ndarray:
 
 def apply_all(kernel: Kernel, *arrays: np.ndarray) -> list[np.ndarray]:
     """Call a kernel of :func:`several`."""
-    types = [b.dtype.numpy for b in kernel.artifact.buffers[len(arrays) :]]
+    types = [b.dtype.numpy for b in kernel.source.buffer_params[len(arrays) :]]
     outs = [np.empty(arrays[0].shape, t) for t in types]
     assert kernel(*arrays, *outs) == 0
     return outs
 
 
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    z = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, z) / (1 + z)
+
+
+_SERIES = [0.0, -np.euler_gamma, *((-1) ** k * special.zeta(k) / k for k in range(2, 18))]
+"""The series of lgamma(1 + t)."""
+
+
+def _erfinv(x: np.ndarray) -> np.ndarray:
+    inside = np.abs(x) < 1
+    found = np.where(np.abs(x) == 1, np.copysign(np.inf, x), np.nan)
+    found[inside] = special.erfinv(x[inside])
+    return np.where(x == 0, x, found)
+
+
+def _log_gamma(x: np.ndarray) -> np.ndarray:
+    found = _beside_roots(x, special.gammaln, _exact_log_gamma)
+    for root in (1, 2):
+        t = x - root
+        near = np.abs(t) < 0.05
+        below = np.polynomial.polynomial.polyval(t[near], _SERIES)
+        found[near] = below if root == 1 else below + np.log1p(t[near])
+    return np.where(np.isinf(x), np.inf, found)
+
+
+def _digamma(x: np.ndarray) -> np.ndarray:
+    poles = (x == np.floor(x)) & (x < 0)
+    return np.where(poles, np.nan, _beside_roots(x, special.digamma, mpmath.digamma))
+
+
+def _exact_log_gamma(x: mpmath.mpf) -> mpmath.mpf:
+    return mpmath.re(mpmath.loggamma(x))
+
+
+def _beside_roots(
+    x: np.ndarray, apply: Callable[[np.ndarray], np.ndarray], exact: Callable[[mpmath.mpf], Any]
+) -> np.ndarray:
+    """Apply a function of SciPy, whose error is absolute, and compute small results exactly."""
+    found = apply(x)
+    for k in np.flatnonzero((np.abs(found) < 0.002) & (x < 0)):
+        with mpmath.workprec(160):
+            found[k] = float(exact(mpmath.mpf(float(x[k]))))
+    return found
+
+
+ARRAYS: Mapping[str, Callable[..., np.ndarray]] = {
+    "sigmoid": _sigmoid,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "erf": special.erf,
+    "erfc": special.erfc,
+    "erfinv": _erfinv,
+    "lgamma": _log_gamma,
+    "digamma": _digamma,
+    **{f.name: getattr(np, f.names.numpy) for f in FUNCTIONS.values() if f.names.numpy},
+}
+"""The functions of float64 that results in single precision are compared with."""
+
+EXACT: Mapping[str, Callable[..., Any]] = {
+    **{name: getattr(mpmath, name) for name in (
+        "exp", "log", "log1p", "expm1", "sqrt", "tanh", "erf", "sin", "cos", "tan", "asin", "acos",
+        "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfc", "erfinv", "digamma", "atan2",
+        "hypot", "floor", "ceil", "sign",
+    )},
+    "neg": lambda x: -x,
+    "abs": abs,
+    "round": mpmath.nint,
+    "trunc": lambda x: mpmath.sign(x) * mpmath.floor(abs(x)),
+    "rsqrt": lambda x: 1 / mpmath.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "exp2": lambda x: mpmath.power(2, x),
+    "log2": lambda x: mpmath.log(x, 2),
+    "log10": mpmath.log10,
+    "lgamma": _exact_log_gamma,
+    "pow": mpmath.power,
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "min": min,
+    "max": max,
+    "ldexp": mpmath.ldexp,
+    "fma": lambda x, y, z: x * y + z,
+}  # fmt: skip
+"""The functions of many digits that results in double precision are compared with."""
+
+
 def reference(op: str, x: np.ndarray) -> np.ndarray:
     """Compute in float64 (arguments in single precision are exact there)."""
     with np.errstate(all="ignore"):
-        wide = x.astype(np.float64)
-        if op == "sigmoid":
-            z = np.exp(-np.abs(wide))
-            return np.where(wide >= 0, 1, z) / (1 + z)
-        if op == "rsqrt":
-            return 1 / np.sqrt(wide)
-        return getattr(np, op)(wide) if hasattr(np, op) else getattr(special, op)(wide)
+        return ARRAYS[op](x.astype(np.float64))
 
 
 def error_in_ulps(found: np.ndarray, exact: np.ndarray) -> np.ndarray:

@@ -14,7 +14,9 @@ from tilewright.codegen.llvm import compile_text, emit_module
 from tilewright.codegen.llvm.compile import target_machine
 from tilewright.codegen.llvm.processor import resolve
 from tilewright.codegen.lower import LoweredKernel, lower_kernel
+from tilewright.ir.dtype import from_numpy
 from tilewright.ir.loop.nodes import PrimFunc
+from tilewright.ir.packing import storage_of, unpack
 from tilewright.ir.symbolic import Var, evaluate
 from tilewright.ir.thread import runtime_table
 from tilewright.target.host import levels_of_host
@@ -73,6 +75,7 @@ class Runtime:
 class Kernel:
     """A compiled function."""
 
+    source: PrimFunc
     artifact: LoweredKernel
     text: str
     target: Target
@@ -81,7 +84,7 @@ class Kernel:
 
     def symbols(self, arrays: Sequence[np.ndarray], scalars: dict[Var, int]) -> dict[Var, int]:
         found = dict(scalars)
-        for buffer, array in zip(self.artifact.buffers, arrays, strict=True):
+        for buffer, array in zip(self.source.buffer_params, arrays, strict=True):
             dims = zip(buffer.shape, array.shape, strict=True)
             found.update({dim: size for dim, size in dims if isinstance(dim, Var)})
         return found
@@ -96,11 +99,18 @@ class Kernel:
         call, _keep = self.prepare(arrays, scalars or {}, runtime)
         return call()
 
+    @staticmethod
+    def _memory(array: np.ndarray) -> np.ndarray:
+        """Return an array as in memory, where packed elements share bytes."""
+        dtype = from_numpy(array.dtype)
+        return storage_of(array, dtype) if dtype.is_packed else array
+
     def prepare(self, arrays, scalars, runtime):
         """Bind the arguments; return the call and the objects that it keeps alive."""
         symbols = self.symbols(arrays, scalars)
         values = [symbols[v] for v in self.artifact.symbols]
-        pointers = [a.ctypes.data for a in arrays]
+        memory = [self._memory(a) for a in arrays]
+        pointers = [a.ctypes.data for a in memory]
         kinds = [ctypes.c_void_p] * (1 + len(pointers)) + [ctypes.c_int64] * len(values)
         args: list[object] = [ctypes.addressof(runtime.table), *pointers, *values]
         scratch = None
@@ -112,7 +122,15 @@ class Kernel:
             args.append(scratch.ctypes.data + -scratch.ctypes.data % 64)
             kinds.append(ctypes.c_void_p)
         function = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)(self.address)
-        return (lambda: function(*args)), (scratch, runtime, arrays)
+
+        def call() -> int:
+            code = function(*args)
+            for array, data in zip(arrays, memory, strict=True):
+                if data is not array:
+                    array[...] = unpack(data, array.shape, from_numpy(array.dtype))
+            return code
+
+        return call, (scratch, runtime, memory)
 
 
 def load(name: str, text: str, target: Target, *, opt: int = 2):
@@ -131,4 +149,4 @@ def build(func: PrimFunc, level: str = BEST, *, debug: bool = False) -> Kernel:
     artifact = lower_kernel(func, target, debug=debug)
     text = emit_module([artifact.function], target)
     engine, address = load(artifact.name, text, target)
-    return Kernel(artifact, text, target, engine, address)
+    return Kernel(func, artifact, text, target, engine, address)

@@ -54,11 +54,11 @@ def test_by_default_all_functions_are_lowered() -> None:
         "main": FlowFunctions,
     }
     assert lowered.stage == "host"
-    assert lowered["double"].stage.name == "to_thread"
+    assert lowered["double"].stage.name == "narrow_indices"
     text = str(lowered)
     assert re.findall(r"^# (\w+) after (\w+)$", text, re.MULTILINE) == [
-        ("double", "to_thread"),
-        ("negate", "to_thread"),
+        ("double", "narrow_indices"),
+        ("negate", "narrow_indices"),
         ("main", "host"),
     ]
     assert "launch double(x" in text
@@ -112,7 +112,7 @@ def test_all_forms_of_a_program(form: str) -> None:
 def test_the_target_of_a_schedule_is_the_default() -> None:
     lowered = tw.lower(Schedule(MODULE, tw.Target("simt")))
     assert lowered.target == tw.Target("simt")
-    assert lowered["double"].stage.name == "insert_barriers"
+    assert lowered["double"].stage.name == "narrow_indices"
 
 
 def test_the_schedule_of_the_program_is_kept() -> None:
@@ -189,7 +189,7 @@ def test_html_is_static_and_folds_all_but_the_first_function() -> None:
     page = tw.lower(MODULE, CPU)._repr_html_()
     assert page.count("<details>") >= 2
     assert "<script" not in page
-    assert "double after to_thread (thread IR)" in page
+    assert "double after narrow_indices (thread IR)" in page
 
 
 def test_repr_is_one_line() -> None:

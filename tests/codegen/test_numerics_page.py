@@ -22,7 +22,7 @@ from tilewright.ir.loop.element_functions import FUNCTIONS
 from tilewright.ir.module import Module
 from tilewright.ir.symbolic import as_expr
 
-from tests.codegen.functions import apply, apply_all, error_in_ulps, reference, several
+from tests.codegen.functions import ARRAYS, apply, apply_all, error_in_ulps, several
 from tests.codegen.kernels import BEST
 
 if TYPE_CHECKING:
@@ -31,7 +31,15 @@ if TYPE_CHECKING:
 
 HALVES = (f16, bf16)
 UNARY = [f.name for f in FUNCTIONS.values() if f.arity == 1 and f.accepts(f32) and not f.predicate]
-BINARY = [f.name for f in FUNCTIONS.values() if f.arity == 2 and f.accepts(f32)]
+BINARY = [
+    f.name
+    for f in FUNCTIONS.values()
+    if f.arity == 2
+    and f.accepts(f32)
+    and f.second is None
+    and f.result == "operand"
+    and f.name != "nextafter"
+]
 
 
 def test_the_committed_page_is_current(root: Path) -> None:
@@ -45,13 +53,17 @@ def test_operators_have_one_bound() -> None:
     assert len(set(plain + compound)) == len(plain + compound)
     exact = {
         "all", "any", "arange", "argmax", "argmin", "broadcast_to", "cast", "causal_mask", "concat",
-        "equal", "expand_dims", "full", "gather_elements", "greater", "greater_equal", "index",
+        "cummax", "cummin", "equal", "expand_dims", "full", "gather_elements", "greater",
+        "greater_equal", "index",
         "index_copy", "less", "less_equal", "logical_and", "logical_or", "logical_xor",
         "matmul_integer", "max", "min", "not_equal", "permute_dims", "relu", "reshape",
         "scatter_elements", "shape_to_tensor", "split", "squeeze", "strided_slice", "take", "tril",
-        "triu", "update_slice", "where",
+        "triu", "update_slice", "view_as_complex", "view_as_real", "where",
     }  # fmt: skip
-    integer = {"bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "logical_not"}
+    integer = {
+        "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clz", "ctz", "logical_not",
+        "popcount",
+    }  # fmt: skip
     assert set(plain) | set(compound) | exact | integer == set(OPERATORS)
 
 
@@ -62,12 +74,8 @@ def exact_of_halves(op: str, *x: np.ndarray) -> np.ndarray:
     """Return a function of 16-bit floats in double precision."""
     with np.errstate(invalid="ignore"):  # signaling NaN
         wide = [a.astype(np.float64) for a in x]
-    named = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
-             "floordiv": np.floor_divide, "mod": np.mod, "min": np.minimum, "max": np.maximum,
-             "pow": np.power, "atan2": np.arctan2, "neg": np.negative, "abs": np.abs,
-             "round": np.rint}  # fmt: skip
     with np.errstate(all="ignore"):
-        return named[op](*wide) if op in named else reference(op, x[0])
+        return ARRAYS[op](*wide)
 
 
 def random_halves(dtype: DType, seed: int) -> np.ndarray:
@@ -91,7 +99,7 @@ def test_functions_of_two_16_bit_floats(dtype: DType) -> None:
     kernel = several(tuple((op, dtype) for op in BINARY), dtype, BEST, 2)
     for op, found in zip(BINARY, apply_all(kernel, x, y), strict=True):
         exact = exact_of_halves(op, x, y)
-        if op in ("floordiv", "mod"):  # double precision rounds their exact results
+        if op in ("floordiv", "mod", "fmod"):  # double precision rounds their exact results
             with np.errstate(all="ignore"):
                 results = [FUNCTIONS[op].reference(a, b) for a, b in zip(x, y, strict=True)]
                 exact = np.array(results, dtype.numpy).astype(np.float64)
@@ -149,6 +157,14 @@ def _running(x: np.ndarray, wide: np.ndarray) -> None:
     error = np.abs(run_operator("cumsum", x, axis=1) - np.cumsum(wide, 1))
     count = np.arange(1, x.shape[1] + 1)
     assert (error <= count * U * np.cumsum(np.abs(wide), 1)).all()
+
+
+def _products_so_far(x: np.ndarray, wide: np.ndarray) -> None:
+    near = np.float32(1) + x / np.float32(1000)
+    exact = np.cumprod(near.astype(np.float64), 1)
+    error = np.abs(run_operator("cumprod", near, axis=1) - exact)
+    assert wide.shape == exact.shape
+    assert (error <= np.arange(1, x.shape[1] + 1) * U * np.abs(exact)).all()
 
 
 def _added(x: np.ndarray, wide: np.ndarray) -> None:
@@ -215,10 +231,34 @@ def _norms(x: np.ndarray, wide: np.ndarray) -> None:
         assert (error <= (2 * LEVEL + 10) * U * size).all()
 
 
+def _quantized(x: np.ndarray, wide: np.ndarray) -> None:
+    scale = np.float32([0.0417])
+    found = run_operator("quantize_linear", x, scale, dtype="i16").astype(np.float64)
+    exact = wide / np.float64(scale)
+    assert (np.abs(found - exact) <= 0.5 + U * np.abs(exact)).all()
+
+
+def _dequantized(x: np.ndarray, wide: np.ndarray) -> None:
+    del wide
+    bits, scale = np.round(x * 100).astype(np.int8), np.abs(x[0]) + np.float32(0.1)
+    exact = bits.astype(np.float64) * scale.astype(np.float64)
+    error = np.abs(run_operator("dequantize_linear", bits, scale) - exact)
+    assert (error <= 2 * U * np.abs(exact)).all()
+
+
+def _logs_so_far(x: np.ndarray, wide: np.ndarray) -> None:
+    exact = np.logaddexp.accumulate(wide, 1)
+    error = np.abs(run_operator("logcumsumexp", x, axis=1) - exact)
+    spread = np.maximum.accumulate(wide, 1) - np.minimum.accumulate(wide, 1)
+    count = np.arange(1, x.shape[1] + 1)
+    assert (error <= (8 * count + 4 + spread + 2 * np.abs(exact)) * U).all()
+
+
 CHECKS: dict[str, Callable[[np.ndarray, np.ndarray], None]] = {
-    "sum": _sums, "matmul": _products, "cumsum": _running, "index_add": _added, "prod": _prod,
+    "sum": _sums, "matmul": _products, "cumsum": _running,
+    "cumprod": _products_so_far, "logcumsumexp": _logs_so_far, "index_add": _added, "prod": _prod,
     "silu": _silu, "gelu": _gelu, "power": _power, "softmax": _softmax, "log_softmax": _log_softmax,
-    "layer_norm": _norms,
+    "layer_norm": _norms, "quantize_linear": _quantized, "dequantize_linear": _dequantized,
 }  # fmt: skip
 
 
@@ -343,6 +383,19 @@ def _linear() -> None:
     assert float(np.asarray(found).astype(np.float32)[0, 0]) == 256  # 258 if rounded once
 
 
+def _quotients() -> None:
+    x = np.array([1e-40 + 1e-40j, 3e38 + 3e38j], np.complex64)
+    y = np.array([1e-40 + 1e-40j, 2 + 2j], np.complex64)
+    b = GraphBuilder("main")
+    params = [b.param(name, TensorInfo((as_expr(2),), from_numpy(x.dtype))) for name in "xy"]
+    module = Module().with_functions(b.finish([b.emit("divide", *params)]))
+    run: Any = tilewright.compile(module, target="cpu")
+    np.testing.assert_allclose(run(x, y), [1, 1.5e38], rtol=1e-6)
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(x / y).any()
+    assert not torch.isfinite(torch.tensor(x) / torch.tensor(y)).all()
+
+
 DTYPE_I8, DTYPE_I32 = (from_numpy(np.dtype(t)) for t in (np.int8, np.int32))
 RUN: dict[str, Callable[[], None]] = {
     "cast of a float": _casts,
@@ -356,6 +409,7 @@ RUN: dict[str, Callable[[], None]] = {
     "a number as operand": _numbers,
     "`x * y + z`": _contraction,
     "`linear` of 16-bit": _linear,
+    "quotient of complex": _quotients,
 }
 
 

@@ -72,7 +72,7 @@ def test_stages_are_in_the_order_of_the_pipeline(target: tw.Target) -> None:
     executed = [name for name, _ in after_each_pass(scheduled, target)]
     listed = [s.name for s in stages_of(target) if s.level in ("loop", "thread")]
     assert listed == ["scheduled", *executed]
-    assert THREAD_PASSES[-1].__name__ == "InsertBarriers"
+    assert [p.__name__ for p in THREAD_PASSES[-2:]] == ["InsertBarriers", "NarrowIndices"]
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
@@ -126,8 +126,8 @@ def test_stages_have_the_stage_before_as_input() -> None:
     assert before("check_instructions", CPU) == "scheduled"
     assert before("to_thread", CPU) == "sum_in_blocks"
     assert before("host", CPU) == "scheduled"
-    assert before("llvm", CPU) == "to_thread"
-    assert before("llvm", CUDA) == "insert_barriers"
+    assert before("llvm", CPU) == "narrow_indices"
+    assert before("llvm", CUDA) == "narrow_indices"
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)

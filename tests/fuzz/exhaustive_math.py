@@ -1,62 +1,190 @@
-"""Exhaustive test of all f32 values for every elementary function: ``make math``.
+"""Exhaustive test of element functions in single precision: ``make math``.
 
-All 2**32 bit patterns (finite, infinite, NaN) are compared with float64 references, in chunks. The
-arguments of ``python -m tests.fuzz.exhaustive_math`` restrict the functions. The exit status is 1
-if an error exceeds 2 ulp.
+Functions of one float are compared with float64 references for all 2**32 bit patterns (finite,
+infinite, NaN), functions of two or three floats for all pairs of 4,096 structured numbers and
+random pairs. Every level of this machine is tested. The references have errors of at most a few
+ulp of float64, which is less than ``1e-8`` ulp in single precision; beside roots of lgamma and
+digamma, they are computed with 160 bits.
+
+``exhaustive_math.json`` records the largest error and its operands, with a digest of the code of
+the function. A function whose code is recorded is not tested again, so that a run can be resumed.
+The exit status is 1 if an error exceeds the bound of a function.
+
+Examples
+--------
+``python -m tests.fuzz.exhaustive_math --functions exp log --processes 2``
 """
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import json
 import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tilewright.ir.dtype import f32
+from tilewright.ir.loop.element_functions import FUNCTIONS
 
-from tests.codegen.functions import UNARY, apply, elementwise, error_in_ulps, reference
-from tests.codegen.kernels import LEVELS
+from tests.codegen.functions import elementwise
+from tests.codegen.kernels import LEVELS, Runtime
+from tests.fuzz.math_operands import (
+    CHUNK,
+    EITHER_ZERO,
+    EVERY,
+    PAIRS,
+    SWEPT,
+    Operands,
+    arity_of,
+    exact_pairs,
+    exact_unary,
+    of_result,
+    pairs,
+    patterns,
+)
 
-CHUNK = 1 << 22
+RECORD = Path(__file__).with_suffix(".json")
+PARTS = 16
+"""The number of tasks per function."""
 
+COUNT_OF_PAIRS = 1 << 28
+_KEPT: list[object] = []
 
-def worst_error(op: str, level: str) -> tuple[float, float]:
-    """Return the largest error in ulp, and its argument."""
-    kernel = elementwise(op, f32, level)
-    worst, argument = 0.0, 0.0
-    for start in range(0, 1 << 32, CHUNK):
-        x = np.arange(start, start + CHUNK, dtype=np.uint64).astype(np.uint32).view(np.float32)
-        error, at = worst_of(op, x, apply(kernel, x))
-        if error > worst:
-            worst, argument = error, float(x[at])
-    return worst, argument
-
-
-def worst_of(op: str, x: np.ndarray, found: np.ndarray) -> tuple[float, int]:
-    """Return the largest error of a chunk in ulp, and its index.
-
-    Only results that are not correctly rounded are measured, because most are.
-    """
-    exact = reference(op, x)
-    with np.errstate(all="ignore"):
-        rounded = exact.astype(np.float32)
-    wrong = (found != rounded) & ~(np.isnan(found) & np.isnan(rounded))
-    indices = np.flatnonzero(wrong)
-    if not indices.size:
-        return 0.0, 0
-    error = error_in_ulps(found[indices], exact[indices])
-    at = int(np.argmax(error))
-    return float(error[at]), int(indices[at])
+Worst = dict[str, tuple[float, list[str]]]
+"""The largest error per level, and the operands as hexadecimal floats."""
 
 
-def main(names: list[str]) -> int:
-    failures = 0
-    for op in names or list(UNARY):
-        for level in LEVELS:
-            worst, argument = worst_error(op, level)
-            failures += worst > 2
-            print(f"{op:8s} {level:7s} worst {worst:.4f} ulp at {argument!r}", flush=True)
+def code_of(op: str) -> dict[str, str]:
+    """Return a digest of the code of a function per level."""
+    arity = arity_of(op)
+    texts = {level: elementwise(op, f32, level, arity=arity).text for level in LEVELS}
+    return {level: hashlib.sha256(t.encode()).hexdigest()[:16] for level, t in texts.items()}
+
+
+def worst_of_part(op: str, part: int, levels: tuple[str, ...], step: int) -> tuple[Worst, float]:
+    """Return the largest errors of one part of the operands, and the processor seconds."""
+    began = time.process_time()
+    worst: Worst = {level: (0.0, []) for level in levels}
+    given = tuple(x.copy() for x in next(_operands(op, part, step)))
+    found = np.empty(CHUNK, np.float32)
+    calls = {level: _call(op, level, (*given, found)) for level in levels}
+    for operands in _operands(op, part, step):
+        exact = exact_pairs(op, operands) if op in PAIRS else exact_unary(op, operands[0])
+        for buffer, values in zip(given, operands, strict=True):
+            buffer[...] = values
+        for level in levels:
+            assert calls[level]() == 0
+            error, at = of_result(found, exact, either_zero=op in EITHER_ZERO)
+            if error > worst[level][0]:
+                worst[level] = error, [float(x[at]).hex() for x in operands]
+    return worst, time.process_time() - began
+
+
+def _call(op: str, level: str, arrays: Operands) -> Callable[[], int]:
+    """Return the call of a function with arrays that it reads and writes again and again."""
+    kernel = elementwise(op, f32, level, arity=len(arrays) - 1)
+    call, keep = kernel.prepare(arrays, {}, Runtime())
+    _KEPT.append(keep)
+    return call
+
+
+def _operands(op: str, part: int, step: int) -> Iterator[Operands]:
+    if op in PAIRS:
+        chunks = COUNT_OF_PAIRS // CHUNK // PARTS
+        yield from pairs(op, part * chunks, (part + 1) * chunks, step)
+        return
+    size = EVERY // PARTS
+    yield from ((x,) for x in patterns(part * size, (part + 1) * size, step))
+
+
+class Records:
+    """The file of results."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: dict[str, Any] = {}
+        self.read()
+
+    def read(self) -> None:
+        """Read the file, which another run may have changed."""
+        if self.path.exists():
+            self.rows = json.loads(self.path.read_text())
+
+    def has(self, op: str, code: dict[str, str]) -> bool:
+        """Return whether the code of a function on all levels was tested."""
+        levels = self.rows.get(op, {}).get("levels", {})
+        return all(levels.get(level, {}).get("code") == code[level] for level in code)
+
+    def add(self, op: str, worst: Worst, code: dict[str, str], seconds: float) -> None:
+        """Write the result of a function."""
+        self.read()
+        levels = {
+            level: {"worst_ulp": round(error, 5), "at": at, "code": code[level]}
+            for level, (error, at) in worst.items()
+        }
+        old = self.rows.get(op, {}).get("levels", {})
+        self.rows[op] = {
+            "bound_ulp": FUNCTIONS[op].ulps(f32),
+            "operands": COUNT_OF_PAIRS if op in PAIRS else EVERY,
+            "seconds": round(seconds, 1),
+            "levels": {**old, **levels},
+        }
+        rows = {name: self.rows[name] for name in FUNCTIONS if name in self.rows}
+        self.path.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def tested(
+    op: str, levels: tuple[str, ...], step: int, pool: ProcessPoolExecutor
+) -> tuple[Worst, float]:
+    """Return the largest errors of a function, and the processor seconds."""
+    futures = [pool.submit(worst_of_part, op, part, levels, step) for part in range(PARTS)]
+    worst: Worst = {level: (0.0, []) for level in levels}
+    total = 0.0
+    for done, future in enumerate(futures):
+        found, seconds = future.result()
+        total += seconds
+        for level in levels:
+            worst[level] = max(worst[level], found[level])
+        text = ", ".join(f"{level} {error:.4f}" for level, (error, _) in worst.items())
+        print(f"\r{op:10s} {done + 1}/{PARTS} {total:6.1f} s  {text}", end="", flush=True)
+    return worst, total
+
+
+def main(given: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="Test element functions with all operands.")
+    parser.add_argument("--functions", nargs="*", default=[*SWEPT, *PAIRS])
+    parser.add_argument("--levels", nargs="*", default=list(LEVELS))
+    parser.add_argument(
+        "--step",
+        type=int,
+        default=1,
+        help="test every STEP-th operand, a power of two; not recorded",
+    )
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--record", type=Path, default=RECORD)
+    parser.add_argument("--again", action="store_true", help="test recorded functions too")
+    options = parser.parse_args(given)
+    records, failures = Records(options.record), 0
+    with ProcessPoolExecutor(options.processes) as pool:
+        for op in options.functions:
+            code = {level: text for level, text in code_of(op).items() if level in options.levels}
+            if records.has(op, code) and not options.again:
+                continue
+            worst, seconds = tested(op, tuple(code), options.step, pool)
+            late = {lv: w for lv, w in worst.items() if w[0] > FUNCTIONS[op].ulps(f32)}
+            failures += bool(late)
+            print(f"\n{op:10s} {seconds:6.1f} s  {'BEYOND ITS BOUND' if late else 'ok'} {worst}")
+            if options.step == 1:
+                records.add(op, worst, code, seconds)
     return int(failures > 0)
 
 
 if __name__ == "__main__":
+    np.seterr(all="ignore")
     sys.exit(main(sys.argv[1:]))

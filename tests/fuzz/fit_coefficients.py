@@ -1,10 +1,11 @@
 """Coefficients of the polynomials in codegen/lower/math: fits at Chebyshev nodes, in 120 digits.
 
-``python -m tests.fuzz.fit_coefficients`` prints every table.
+``python -m tests.fuzz.fit_coefficients [NAME ...]`` prints the tables of these names, or all.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import mpmath
@@ -71,6 +72,42 @@ def erfc_scaled(u: mpf) -> mpf:
     return mp.exp(t * t) * mp.erfc(t) * (t + 2)
 
 
+def erf_inverse_ratio(w: mpf) -> mpf:
+    """``erfinv(x) / x`` with ``w = -log(1 - x**2)``."""
+    x = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(x) / x if x else mp.sqrt(mp.pi) / 2
+
+
+def around(f: Function, center: float) -> Function:
+    """``f`` as a function of the distance from a center."""
+    return lambda u: f(u + center)
+
+
+def log_gamma_ratio(t: mpf) -> mpf:
+    """``log(gamma(2 + t)) / t``."""
+    return mp.loggamma(2 + t) / t if abs(t) > 1e-60 else mp.digamma(2)
+
+
+def stirling(z: mpf) -> mpf:
+    """The rest of Stirling's formula times ``x``, with ``z = 1 / x**2``."""
+    x = 1 / mp.sqrt(z)
+    return (mp.loggamma(x) - (x - 0.5) * mp.log(x) + x - mp.log(2 * mp.pi) / 2) * x
+
+
+DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.4616)
+
+
+def digamma_ratio(u: mpf) -> mpf:
+    """``digamma(x) / (x - root)`` with ``x = u + 1.5``."""
+    return mp.digamma(u + 1.5) / (u + 1.5 - DIGAMMA_ROOT)
+
+
+def digamma_rest(z: mpf) -> mpf:
+    """``(log(x) - 1 / (2 x) - digamma(x)) x**2`` with ``z = 1 / x**2``."""
+    x = 1 / mp.sqrt(z)
+    return (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) * x * x
+
+
 LN2 = float(mp.log(2))
 TABLES: dict[str, tuple[Function, float, float, int, int]] = {
     # name: function, from, to, degree in f32, degree in f64
@@ -81,9 +118,21 @@ TABLES: dict[str, tuple[Function, float, float, int, int]] = {
     "SIN": (odd_tail(mp.sin), 1e-30, 0.6170, 2, 6),
     "COS": (cos_tail, 1e-30, 0.6170, 2, 6),
     "ATAN": (odd_tail(mp.atan), 1e-30, 0.1716, 5, 13),
+    "SINH": (odd_tail(mp.sinh), 1e-30, 1.0, 3, 7),
+    "ASIN": (odd_tail(mp.asin), 1e-30, 0.25, 5, 13),
+    "ERFC_WIDE": (erfc_scaled, -0.6, 0.87, 10, 24),
+    "ERFINV_CENTRAL": (around(erf_inverse_ratio, 3.125), -3.125, 3.125, 11, 25),
+    "ERFINV_MIDDLE": (around(lambda s: erf_inverse_ratio(s * s), 3.25), -0.75, 0.85, 9, 23),
 }
 SINGLE_ONLY = {"ERFC_LOG": (erfc_log, 0.92, 3.95, 8)}
-DOUBLE_ONLY = {"ERFC": (erfc_scaled, -0.4, 0.54, 22)}
+DOUBLE_ONLY = {
+    "ERFC": (erfc_scaled, -0.4, 0.54, 22),
+    "ERFINV_TAIL": (around(lambda s: erf_inverse_ratio(s * s), 5), -1.0, 1.1, 21),
+    "LGAMMA": (log_gamma_ratio, -0.5, 0.5, 20),
+    "STIRLING": (stirling, 1e-30, 1 / 64, 7),
+    "DIGAMMA": (digamma_ratio, -0.5, 0.5, 22),
+    "DIGAMMA_REST": (digamma_rest, 1e-30, 1 / 64, 7),
+}
 
 
 def show(name: str, values: list[mpf], single: bool) -> None:
@@ -96,18 +145,22 @@ def worst(f: Function, values: list[mpf], low: float, high: float) -> mpf:
     return max(abs(mp.polyval(values[::-1], mpf(x)) - f(mpf(x))) for x in points)
 
 
-def main() -> None:
-    for name, (f, low, high, single, double) in TABLES.items():
+def main(names: list[str]) -> None:
+    """Print the tables of these names, by default all."""
+    chosen = {k: v for k, v in TABLES.items() if not names or k in names}
+    for name, (f, low, high, single, double) in chosen.items():
         for suffix, degree in (("32", single), ("64", double)):
             values = fit(f, low, high, degree)
             print(f"# error {mpmath.nstr(worst(f, values, low, high), 3)} on [{low}, {high}]")
             show(name + suffix, values, suffix == "32")
     for tables, single in ((SINGLE_ONLY, True), (DOUBLE_ONLY, False)):
         for name, (f, low, high, degree) in tables.items():
+            if names and name not in names:
+                continue
             values = fit(f, low, high, degree)
             print(f"# error {mpmath.nstr(worst(f, values, low, high), 3)} on [{low}, {high}]")
             show(name + ("32" if single else "64"), values, single)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -34,6 +34,7 @@ FITTING: Mapping[str, Sequence[str]] = {
     "reverse_compute_at": ("chain",),
     "reverse_compute_inline": ("chain", "masked_temporary"),
     "rfactor": (*ROWS, "contraction"),
+    "scan_blocks": ("scans", "scans", "pair_scans"),
     "schedule_elementwise": ("border", "product", "in_place", "chain", "flattened", "strided"),
     "schedule_gpu_matmul": ("contraction", "contraction", "contraction", "product_epilogue"),
     "schedule_gpu_rows": (
@@ -41,6 +42,7 @@ FITTING: Mapping[str, Sequence[str]] = {
         "rows_crossed",
     ),
     "schedule_matmul": ("contraction", "contraction", "contraction", "product_epilogue"),
+    "schedule_scans": ("scans", "pair_scans"),
     "schedule_rows": (
         "reduction", "norm", "scalar", "overwide", "window", "softmax", "rolling", "rows_updated",
         "rows_crossed",
@@ -65,7 +67,10 @@ WEIGHTS: Mapping[str, int] = {
 ON_GPU = (*(r for r in RULES if "gpu" in r), "cooperative_copy")
 """Composite steps for GPUs."""
 
-ON_CPU = ("schedule_matmul", "schedule_rows", "schedule_elementwise", "schedule_nests", "tensorize")
+ON_CPU = (
+    "schedule_matmul", "schedule_rows", "schedule_elementwise", "schedule_nests", "schedule_scans",
+    "tensorize",
+)  # fmt: skip
 """Steps for CPUs."""
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewright.ir.dtype import from_numpy
 from tilewright.ir.loop.nodes import BufferParam, For
 from tilewright.ir.loop.visit import children
 from tilewright.ir.symbolic import const_value, evaluate, parse_expr
@@ -142,9 +143,10 @@ def _numbers(
         return _indices(rng, shape[0], indices, env).astype(kind)
     if kind == np.bool_:
         return rng.integers(0, 2, shape).astype(kind)
-    if np.issubdtype(kind, np.integer):
-        low, high = (-128, 128) if np.issubdtype(kind, np.signedinteger) else (0, 256)
-        return rng.integers(low, high, shape).astype(kind)
+    row = from_numpy(kind)
+    if row.is_integer:
+        low, high = max(row.lowest, -128), min(row.highest, 255 if row.kind == "uint" else 127)
+        return rng.integers(low, high + 1, shape).astype(kind)
     largest = 1 if kind.itemsize == 2 else 3
     return rng.integers(-largest, largest + 1, shape).astype(kind)
 

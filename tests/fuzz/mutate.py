@@ -65,6 +65,7 @@ TESTS = (
     "tests/codegen/lower/host",
     "tests/codegen/lower/math/test_expansion.py",
     "tests/codegen/lower/passes",
+    "tests/codegen/lower/test_machine_dtypes.py",
     "tests/codegen/lower/test_pipeline.py",
     "tests/codegen/lower/thread_passes",
     "tests/codegen/lower/to_thread/test_cpu_intrinsics.py",

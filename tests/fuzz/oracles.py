@@ -13,6 +13,7 @@ from tilewright.codegen.errors import MissingInstructionError
 from tilewright.codegen.llvm import emit_module, parallel
 from tilewright.codegen.lower import lower_kernel
 from tilewright.errors import TilewrightError
+from tilewright.ir.dtype import from_numpy
 from tilewright.ir.interpreter import call_prim, compare, interpreted, run_prim
 from tilewright.ir.loop.nodes import BufferParam
 from tilewright.ir.symbolic import evaluate
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 SIMT = Target("simt")
 REFUSALS = (
     gpu.UnboundKernelError, gpu.ThreadAxisError, gpu.LaunchLimitError, gpu.SharedMemoryError,
-    gpu.MemoryScopeError, gpu.DivergentBarrierError, gpu.WarpError, gpu.KernelStatementError,
-    MissingInstructionError,
+    gpu.MissingDTypeError, gpu.MemoryScopeError, gpu.DivergentBarrierError, gpu.WarpError,
+    gpu.KernelStatementError, MissingInstructionError,
 )  # fmt: skip
 """Errors that lowering may raise for a program whose schedule is incomplete or for another
 machine."""
@@ -154,6 +155,8 @@ class Original:
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
     """Return whether two arrays are equal bit for bit, except for the sign of zeros."""
+    if from_numpy(a.dtype).is_packed:
+        return bool((a.astype(np.int8) == b.astype(np.int8)).all())
     return bool(np.array_equal(a, b, equal_nan=a.dtype.kind not in "iub"))
 
 
@@ -199,7 +202,7 @@ def native(function: PrimFunc, level: str, *, opt: int, longest: int = LONGEST) 
     if len(text) > LONG:
         opt = 0
     engine, address = load(artifact.name, text, target, opt=opt)
-    return Kernel(artifact, text, target, engine, address)
+    return Kernel(function, artifact, text, target, engine, address)
 
 
 def run_native(original: Original, kernel: Kernel, env: Mapping[Var, int], title: str) -> None:

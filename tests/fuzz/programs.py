@@ -8,10 +8,14 @@ from tests.fuzz.families import (
     accesses,
     dense,
     domains,
+    functions,
     indexed,
     mixtures,
+    narrow,
     rows,
+    scans,
     scoped,
+    shared,
     state,
     times,
     updates,
@@ -43,6 +47,10 @@ FAMILIES: Mapping[str, Callable[[random.Random], Program]] = {
         mixtures.offset_domains,
         scoped.scoped_rows, scoped.scoped_depths, scoped.scoped_sums, scoped.scoped_guards,
         scoped.ragged_scratch,
+        narrow.narrow_product, narrow.packed_map, narrow.narrow_chain,
+        functions.exact_functions, functions.elementary_functions,
+        scans.scans, scans.pair_scans, scans.recurrences,
+        shared.bound_chain, shared.two_stores, shared.extremes, shared.reducers, shared.moments,
     )
 }  # fmt: skip
 

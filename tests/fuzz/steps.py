@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright.ir.loop.nodes import Block, IndexMap, PrimFunc
+from tilewright.ir.loop.scans import scanning
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.symbolic import Bool, Expr, const_value, parse_expr, to_text
 from tilewright.schedules.apply import Composite, Primitive, Query
@@ -161,6 +162,11 @@ def _rfactor(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step
     return cls(block, LoopRef(block.function, loop.uid, loop.var.name))
 
 
+def _scan_blocks(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step | None:
+    found = [b for b in blocks(state) if scanning(state.block(b)) is not None]
+    return cls(rng.choice(found), rng.choice([1, 2, 4, 7])) if found else None
+
+
 def _assume(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step | None:
     symbols = symbols_of(state.module.prims[0])
     if not symbols:
@@ -193,6 +199,7 @@ MAKERS: Mapping[str, Callable] = {
     "cache_read": _cached(written=False),
     "cache_write": _cached(written=True),
     "rfactor": _rfactor,
+    "scan_blocks": _scan_blocks,
     "set_scope": _set_scope,
     "unannotate": _unannotate,
 }

@@ -33,6 +33,7 @@ from tilewright.target.target import Target
 from tests.codegen.kernels import LEVELS
 from tests.fuzz import directed, goals, oracles, plans
 from tests.fuzz.inputs import NoSizesError, copies, iterations, legal, sizes
+from tests.fuzz.mixing import RARE, SHARE, mixed
 from tests.fuzz.oracles import SIMT, Original, RefusedError
 from tests.fuzz.programs import FAMILIES
 from tests.fuzz.steps import (
@@ -40,6 +41,7 @@ from tests.fuzz.steps import (
     LIBRARY,
     RULES,
     UNCOUNTED,
+    VERBS,
     applied,
     draw,
     families_of,
@@ -411,12 +413,13 @@ def start(seed: int, family: str = "", goal: str = "") -> Walk:
         target = SIMT
     if goal == "tensorize":
         return Walk(rng, tiled_program(rng), target, goal)
-    family = family or goals.family_of_goal(seed, goal)
-    walk = Walk(rng, FAMILIES[family](rng), target, goal)
+    make = FAMILIES[family or goals.family_of_goal(seed, goal)]
+    share = SHARE if goal in VERBS else RARE
+    walk = Walk(rng, mixed(rng, make(rng), share), target, goal)
     for _ in range(REDRAWN if goal in RULES else 0):
         if not check(walk.state, STEPS[goal](FUNCTION)):
             break
-        walk = Walk(rng, FAMILIES[family](rng), target, goal)
+        walk = Walk(rng, mixed(rng, make(rng), share), target, goal)
     return walk
 
 

@@ -14,24 +14,26 @@ from hypothesis import strategies as st
 from tilewright.ir.dtype import i32
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.loop.builder import Builder
-from tilewright.ir.loop.nodes import Binary, Buffer, For, Index
+from tilewright.ir.loop.combiners import reducer_of
+from tilewright.ir.loop.nodes import Binary, Buffer, For, Index, Load
+from tilewright.ir.loop.scans import scan_of, scanning
 from tilewright.ir.symbolic import minimum, var
 from tilewright.schedules import BlockRef, BufferRef, LoopRef, State
 from tilewright.schedules.apply import Primitive, apply, check
 from tilewright.schedules.registry import STEPS, primitives
 
-from tests.strategies import outputs
+from tests.strategies import outputs, prim_funcs
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Mapping
 
-    from tilewright.ir.loop.nodes import PrimFunc
+    from tilewright.ir.loop.nodes import PrimFunc, Stmt
     from tilewright.ir.symbolic import Var
     from tilewright.schedules import Handle
 
 FUNCTION = "random"
-"""The name of the functions that `prim_funcs` and `chains` draw."""
+"""The name of the functions that `prim_funcs`, `chains` and `scans` draw."""
 LOOP_FAMILIES = ("annotate", "caching", "layout", "loops", "placement", "reduction", "tensorize")
 
 Maker = "Callable[[random.Random, State], Primitive | None]"
@@ -197,6 +199,11 @@ def _loop_partition(rng: random.Random, state: State) -> Primitive | None:
     return _step("loop_partition", ref, point)
 
 
+def _scan_blocks(rng: random.Random, state: State) -> Primitive | None:
+    found = [ref for ref in blocks(state) if scanning(state.block(ref)) is not None]
+    return _step("scan_blocks", rng.choice(found), rng.randint(1, 5)) if found else None
+
+
 def _step(verb: str, *values: object) -> Primitive:
     cls = STEPS[verb]
     assert issubclass(cls, Primitive)
@@ -216,6 +223,7 @@ MAKERS: Mapping[str, Maker] = {
     "reorder": _reorder,
     "reverse_compute_at": _pair("reverse_compute_at"),
     "reverse_compute_inline": _block("reverse_compute_inline"),
+    "scan_blocks": _scan_blocks,
     "split": _split,
     "storage_align": _storage_align,
     "transform_layout": _transform_layout,
@@ -307,6 +315,39 @@ def _link(b: Builder, kind: str, out: Buffer, last: Buffer, other: Buffer, *, tu
             b.compute(out, shift)
         case _:
             b.reduce(out, (3,), lambda i, j, r: Binary("mul", at(i, j), Index(r, i32)))
+
+
+@st.composite
+def scans(draw: st.DrawFn) -> PrimFunc:
+    """Draw a scan along a dimension, possibly between a producer and a consumer."""
+    n = draw(st.sampled_from([var("n", lower=1), 3]))
+    m = draw(st.sampled_from([var("m", lower=1), 7]))
+    b = Builder(FUNCTION)
+    last = b.param("x", (n, m), i32)
+    first = b.param("first", (n,), i32) if draw(st.booleans()) else None
+    if draw(st.booleans()):
+        made = b.temporary("t", (n, m), i32)
+        _link(b, "map", made, last, last, turned=False)
+        last = made
+    consumed = draw(st.booleans())
+    out = b.temporary("s", (n, m), i32) if consumed else b.param("y", (n, m), i32, "out")
+    reducer = reducer_of(draw(st.sampled_from(["add", "mul", "max", "min"])), i32)
+
+    def body(i: Var, j: Var) -> Stmt:
+        starts = None if first is None else (b.load(first, i),)
+        term = Binary("sub", b.load(last, i, j), Index(j, i32))
+        return scan_of(reducer, (Load(out, (i, j)),), j, (term,), starts=starts).body()
+
+    b.block([(n, "spatial"), (m, "ordered")], body, name="scan", reducer=reducer)
+    if consumed:
+        y = b.param("y", (n, m), i32, "out")
+        _link(b, draw(st.sampled_from(["map", "shift"])), y, out, last, turned=False)
+    return b.finish()
+
+
+def programs(cls: type[Primitive]) -> st.SearchStrategy[PrimFunc]:
+    """Return random programs that a primitive may change."""
+    return scans() if cls.verb() == "scan_blocks" else prim_funcs() | chains()
 
 
 def same_results(before: PrimFunc, after: PrimFunc, env: Mapping[Var, int]) -> bool:

@@ -39,7 +39,7 @@ def test_the_default_rules_limit_expressions():
         module = with_default_schedule(parse(blocks(60, value)))
         found = [value_size(s.value) for s in stores(module.prim("f").body)]
         assert all(size.within(FUSED) for size in found)
-        assert 1 < len(found) <= 12
+        assert len(found) == (2 if "1.0" in value else 1)
 
 
 def test_250_blocks_in_one_kernel_compile():
@@ -65,8 +65,10 @@ def test_inlining_stops_at_a_limit_and_the_result_compiles(value):
 
 
 def test_inlining_consumers_stops_at_the_same_limit():
-    sch = Schedule(parse(blocks(20, "v * v")))
-    for k in range(1, 15):
-        sch.reverse_compute_inline(f"b{k}")
-    step = ReverseComputeInline(sch.get_block("b15"))
-    rejected(sch, step, ReverseComputeInline.Requires.VALUE_SIZE, "131,071 nodes")
+    sch = Schedule(parse(blocks(90, "v * 0.5 + 1.0")))
+    for k in range(1, 75):
+        step = ReverseComputeInline(sch.get_block(f"b{k}"))
+        if sch.check(step):
+            break
+        sch.apply(step)
+    rejected(sch, step, ReverseComputeInline.Requires.VALUE_SIZE, "a depth of 151")

@@ -18,12 +18,14 @@ from tests.schedules.random_steps import (
     chains,
     legal_step,
     loop_level,
+    programs,
     random_state,
     same_results,
+    scans,
 )
 from tests.strategies import prim_funcs, symbols_of
 
-PROGRAMS = prim_funcs() | chains()
+PROGRAMS = prim_funcs() | chains() | scans()
 WANTED = 50
 """Required applications per primitive, because a check that rejects everything proves nothing."""
 
@@ -33,7 +35,7 @@ def test_results_stay_the_same(cls, fuzz_factor):
     accepted: Counter[str] = Counter()
 
     @settings(max_examples=400 * fuzz_factor)
-    @given(PROGRAMS, st.integers(0, 2**32))
+    @given(programs(cls), st.integers(0, 2**32))
     def run(func, seed):
         if accepted[cls.verb()] >= WANTED * fuzz_factor:
             return

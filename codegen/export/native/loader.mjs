@@ -7,7 +7,9 @@
 //   const model = await load({ trust: true });       // does not verify the sha256 of the weights
 //   const { data, shape } = model.main({ data: new Float32Array(6), shape: [2, 3] });
 //
-// Arguments are { data, shape } with a typed array of the parameter's dtype, or integers. Several
+// Arguments are { data, shape } with a typed array of the parameter's dtype, or integers. A dtype
+// without a typed array is passed as its bits, in Uint8Array or Uint16Array; elements of less than
+// 8 bits are packed, element 0 in the low bits of a byte. Several
 // results are returned as an array. Written parameters are updated in place.
 //
 // A function with state parameters takes a state after its other arguments:
@@ -26,12 +28,43 @@ const TENSOR = 56;
 const ERROR = 512;
 const TRUST_WEIGHTS = 1;
 
+const DTYPES = @DTYPES@; // by name: the name of NumPy, the DLPack code, and the number of bits
+const BYTE = 8;
+const COMPLEX = 5; // the DLPack code of complex numbers, which are pairs of items of an array
 const ARRAYS = {
   f32: Float32Array, f64: Float64Array, i8: Int8Array, i16: Int16Array, i32: Int32Array,
   i64: BigInt64Array, u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, u64: BigUint64Array,
-  bool: Uint8Array, f16: Uint16Array, bf16: Uint16Array,
+  bool: Uint8Array,
 };
-const CODES = { i: 0, u: 1, f: 2, b: 6 };
+
+/** Whether the elements are complex: the real part of each is before its imaginary part. */
+function isComplex(dtype) {
+  return DTYPES[dtype][1] === COMPLEX;
+}
+
+/** The array type of a dtype; one that JavaScript lacks is represented by its bits. */
+function arrayOf(dtype) {
+  if (isComplex(dtype)) return ARRAYS[`f${DTYPES[dtype][2] / 2}`];
+  return ARRAYS[dtype] ?? (DTYPES[dtype][2] <= BYTE ? Uint8Array : Uint16Array);
+}
+
+/** The length of an array of elements; those of less than 8 bits are packed in bytes. */
+function lengthOf(dtype, count) {
+  const bits = DTYPES[dtype][2];
+  if (isComplex(dtype)) return 2 * count;
+  return bits < BYTE ? Math.ceil((count * bits) / BYTE) : count;
+}
+
+/** The item of an array of elements that all equal a number; packed elements fill its bytes. */
+function filling(dtype, number) {
+  const bits = DTYPES[dtype][2];
+  if (bits >= BYTE) {
+    return arrayOf(dtype).name.startsWith("Big") ? BigInt(number) : number;
+  }
+  let byte = 0;
+  for (let k = 0; k < BYTE; k += bits) byte |= (Number(number) & (2 ** bits - 1)) << k;
+  return byte;
+}
 
 /** An invalid file or call. `code` is the error code of the module, or 0. */
 export class ModelError extends Error {
@@ -114,7 +147,7 @@ function checkAliases(facts, locations, values) {
 
 /** Check that an argument is an array of the right type and of the size of its shape. */
 function checkArray(where, param, argument) {
-  const kind = ARRAYS[param.dtype];
+  const kind = arrayOf(param.dtype);
   const { data, shape } = argument ?? {};
   if (!ArrayBuffer.isView(data) || !Array.isArray(shape)) {
     throw failure("argument_type", where, {
@@ -131,7 +164,7 @@ function checkArray(where, param, argument) {
     if (!Number.isSafeInteger(actual)) throw failure("invalid_dimension", where, { dim, actual });
     if (actual < 0) throw failure("negative_dimension", where, { dim, actual });
   });
-  const expected = shape.reduce((a, b) => a * b, 1);
+  const expected = lengthOf(param.dtype, shape.reduce((a, b) => a * b, 1));
   if (expected !== data.length) {
     throw failure("data_length", where, { shape: dims(shape), expected, actual: data.length });
   }
@@ -169,7 +202,8 @@ class State {
   set(name, value) {
     const { view, shape, where, param } = this.#tensor(name);
     if (typeof value === "number" || typeof value === "bigint") {
-      view.fill(param.dtype.endsWith("64") && param.dtype[0] !== "f" ? BigInt(value) : value);
+      view.fill(filling(param.dtype, value));
+      if (isComplex(param.dtype)) view.forEach((_, k) => k % 2 && (view[k] = 0));
       return;
     }
     checkArray(where, param, value);
@@ -313,8 +347,8 @@ class Model {
     for (let k = 0; k < view.getInt32(16, true); k++) {
       shape.push(Number(new DataView(buffer).getBigInt64(shapeAt + 8 * k, true)));
     }
-    const count = shape.reduce((a, b) => a * b, 1);
-    return { view: new ARRAYS[dtype](buffer, view.getUint32(0, true), count), shape };
+    const count = lengthOf(dtype, shape.reduce((a, b) => a * b, 1));
+    return { view: new (arrayOf(dtype))(buffer, view.getUint32(0, true), count), shape };
   }
 
   /** Free the memory of the model. */
@@ -401,19 +435,19 @@ class Model {
 
   #copyIn(where, param, argument, words) {
     checkArray(where, param, argument);
-    const kind = ARRAYS[param.dtype];
+    const kind = arrayOf(param.dtype);
     const { data, shape } = argument;
     const copy = this.#alloc(Math.max(data.byteLength, 1));
     const tensor = this.#alloc(TENSOR + 8 * shape.length);
     const buffer = this.#native.memory.buffer;
     new kind(buffer, copy, data.length).set(data);
     const view = new DataView(buffer, tensor);
-    const bits = 8 * kind.BYTES_PER_ELEMENT;
+    const [, code, bits] = DTYPES[param.dtype];
     view.setBigUint64(0, BigInt(copy), true);
     view.setInt32(8, 1, true);
     view.setInt32(12, 0, true);
     view.setInt32(16, shape.length, true);
-    view.setUint8(20, param.dtype === "bf16" ? 4 : CODES[param.dtype[0]]);
+    view.setUint8(20, code);
     view.setUint8(21, bits);
     view.setUint16(22, 1, true);
     view.setBigUint64(24, BigInt(tensor + TENSOR), true);

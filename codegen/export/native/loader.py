@@ -21,6 +21,7 @@ import signal
 import sys
 import time
 from collections import namedtuple
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,10 @@ SCHEMA = 1
 ABI = 1
 TRUST_WEIGHTS = 1
 LARGEST_MANIFEST = 64 << 20
-_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+_DTYPES: dict = {}  # @DTYPES@
+_ROWS = {stored: (name, code, bits) for name, (stored, code, bits) in _DTYPES.items()}
+_NAMES = {(code, bits): name for name, code, bits in _ROWS.values()}
+_BYTE = 8
 _MESSAGES: dict = {}  # @MESSAGES@
 
 
@@ -365,10 +369,14 @@ class Model:
             error = _Error()
             code = native(*words, *(ctypes.byref(b) for b in blocks), ctypes.byref(error))
             _raise(code, error)
+            for owner in owners:
+                if callable(owner):
+                    owner()
             given = iter(arguments)
             written = [None if p["access"] == "state" else next(given) for p in every]
             kinds = [facts["results"][k]["dtype"] for k in new]
-            arrays = iter([_array(self, b, kind) for b, kind in zip(blocks, kinds, strict=True)])
+            owned = [np.asarray(_Owner(self, block)) for block in blocks]
+            arrays = map(_typed, owned, kinds)
             results = [
                 next(arrays) if r["param"] < 0 else written[r["param"]] for r in facts["results"]
             ]
@@ -488,19 +496,49 @@ def _word(argument, param: dict, where: str, owners: list):
     if param["form"] == "integer":
         return ctypes.c_int64(_integer(argument, where))
     array = _array_of(argument, param, where)
-    code = 4 if array.dtype.name == "bfloat16" else _CODES.get(array.dtype.kind)
+    name, code, bits = _ROWS.get(array.dtype.name, ("", None, 0))
     if code is None or array.dtype.byteorder == ">":
         raise _error("dtype", where, dtype=param["dtype"], actual_dtype=array.dtype)
     if param["access"] != "in" and not array.flags.writeable:
         raise _error("read_only", where, access=param["access"])
-    shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
-    size = max(array.itemsize, 1)
-    strides = (ctypes.c_int64 * max(array.ndim, 1))(*(s // size for s in array.strides))
-    tensor = _Tensor(
-        array.ctypes.data, 1, 0, array.ndim, code, array.itemsize * 8 % 256, 1, shape, strides, 0
-    )
-    owners += [array, shape, strides, tensor]
+    words, size = ctypes.c_int64 * max(array.ndim, 1), max(array.itemsize, 1)
+    shape, strides = words(*array.shape), words(*(s // size for s in array.strides))
+    memory = array
+    if bits < _BYTE:
+        memory, strides = _packed(array, bits), None
+        if param["access"] != "in":
+            owners.append(lambda: np.copyto(array, _unpacked(memory, array.shape, name)))
+    tensor = _Tensor(memory.ctypes.data, 1, 0, array.ndim, code, bits, 1, shape, strides, 0)
+    owners += [memory, shape, strides, tensor]
     return ctypes.byref(tensor)
+
+
+def _packed(array, bits: int):
+    """Return elements of less than 8 bits as bytes, element 0 in the low bits."""
+    fields = array.reshape(-1).astype(np.int8).view(np.uint8) & (2**bits - 1)
+    size = -(-fields.size * bits // _BYTE)
+    columns = np.resize(np.append(fields, np.zeros(_BYTE, np.uint8)), (size, _BYTE // bits))
+    return (columns << np.arange(0, _BYTE, bits, dtype=np.uint8)).sum(1, np.uint8)
+
+
+def _unpacked(memory, shape: tuple, name: str):
+    """Return bytes as an array with one element per item."""
+    bits, count = _DTYPES[name][2], int(np.prod(shape, dtype=np.int64))
+    shifts = np.arange(0, _BYTE, bits, dtype=np.uint8)
+    fields = (memory.reshape(-1, 1) >> shifts & (2**bits - 1)).reshape(-1)[:count]
+    if _DTYPES[name][1] == 0:  # signed
+        fields = (fields ^ 2 ** (bits - 1)) - 2 ** (bits - 1)
+    return fields.astype(np.uint8).view(np.int8).astype(_numpy_dtype(name)).reshape(shape)
+
+
+def _numpy_dtype(name: str):
+    """Return the dtype of NumPy or ``ml_dtypes``; without this package, an integer of the bits."""
+    stored, code, bits = _DTYPES[name]
+    try:
+        own = stored in np.sctypeDict
+        return np.dtype(stored if own else getattr(import_module("ml_dtypes"), stored))
+    except ImportError:
+        return np.dtype(f"{'int' if code == 0 else 'uint'}{max(bits, _BYTE)}")
 
 
 class _Owner:
@@ -514,28 +552,19 @@ class _Owner:
         self._block.contents.deleter(self._block)
 
 
-def _array(model: Model, block, dtype: str):
-    """Return a result as an array."""
-    return _typed(np.asarray(_Owner(model, block)), dtype == "bf16")
-
-
-def _typed(array, is_bfloat16: bool):  # noqa: FBT001
-    """Return an array, with the dtype of ``ml_dtypes`` for bfloat16, which NumPy does not have.
-
-    Without this package, it has the bits as 16-bit integers.
-    """
-    if not is_bfloat16:
-        return array
-    try:
-        from ml_dtypes import bfloat16
-    except ImportError:
-        return array.view(np.uint16)
-    return array.view(bfloat16)
+def _typed(array, name: str):
+    """Return an array of a dtype; the bits of dtypes that NumPy lacks are reinterpreted."""
+    bits = _DTYPES[name][2]
+    if bits < _BYTE:
+        # The array has one byte per element, the memory only those of the packed elements.
+        size = -(-array.size * bits // _BYTE)
+        return _unpacked(np.lib.stride_tricks.as_strided(array, (size,), (1,)), array.shape, name)
+    return array.view(_numpy_dtype(name))
 
 
 def _interface(t: _Tensor) -> dict:
     shape = tuple(t.shape[k] for k in range(t.ndim))
-    kind = {0: "i", 1: "u", 2: "f", 4: "V", 6: "b"}[t.code]
+    kind = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}.get(t.code, "V")
     return {
         "version": 3, "shape": shape, "typestr": f"<{kind}{t.bits // 8}",
         "data": (t.data, False), "strides": None,

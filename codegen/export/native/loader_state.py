@@ -10,6 +10,9 @@ import ctypes
 import numpy as np
 
 from .loader import (
+    _BYTE,
+    _DTYPES,
+    _NAMES,
     NAME,
     Model,
     ModelError,
@@ -17,9 +20,11 @@ from .loader import (
     _integer,
     _interface,
     _named,
+    _packed,
     _raise,
     _Tensor,
     _typed,
+    _unpacked,
 )
 
 
@@ -62,7 +67,7 @@ class State:
     """The values of the state parameters between calls, by name.
 
     ``state["cache"]`` is the memory as an array, and ``state["cache"] = value`` copies into it.
-    Calls with one state wait for each other.
+    Elements of less than 8 bits are a :class:`Packed`. Calls with one state wait for each other.
     """
 
     def __init__(self, native: dict, handles: tuple, facts: dict, values: dict) -> None:
@@ -92,12 +97,19 @@ class State:
             raise ModelError(f"no state parameter {name!r}; names are {known}") from None
 
     def __setitem__(self, name: str, value) -> None:
-        target = self[name]
+        found = self[name]
+        packed = isinstance(found, Packed)
+        target = found.unpack() if packed else found
         try:
+            value = value.unpack() if isinstance(value, Packed) else value
             typed = hasattr(value, "dtype")
+            if packed and not typed:
+                value, typed = found.elements(np.asarray(value)), True
             np.copyto(target, value, casting="equiv" if typed else "same_kind")
         except (TypeError, ValueError) as error:
             raise ModelError(f"state {name!r}: {error}") from None
+        if packed:
+            found.data[:] = _packed(target, found.bits)
 
     def __iter__(self):
         return iter(self._arrays)
@@ -120,6 +132,29 @@ class State:
             _raise(self._reset(self.address, ctypes.byref(error)), error)
 
 
+class Packed:
+    """Elements of less than 8 bits: the bytes are ``data``, element 0 in the low bits."""
+
+    def __init__(self, data, shape: tuple, dtype: str) -> None:
+        self.data, self.shape, self.dtype = data, shape, dtype
+        self.bits = _DTYPES[dtype][2]
+
+    def unpack(self):
+        """Return the elements as an array with one byte per element."""
+        return _unpacked(self.data, self.shape, self.dtype)
+
+    def elements(self, numbers):
+        """Return numbers without a dtype as elements."""
+        signed = _DTYPES[self.dtype][1] == 0
+        low = -(1 << self.bits - 1) if signed else 0
+        high = low + (1 << self.bits) - 1
+        if numbers.size and not (
+            numbers.dtype.kind in "iub" and low <= numbers.min() <= numbers.max() <= high
+        ):
+            raise ValueError(f"not integers in {low} to {high}")
+        return numbers.astype(self.unpack().dtype)
+
+
 class _StateMemory:
     """The memory of a state, freed after the last array that uses it."""
 
@@ -134,7 +169,14 @@ class _StateMemory:
         """Return the elements of a parameter."""
         find.restype = ctypes.POINTER(_Tensor)
         tensor = find(self.address, name.encode()).contents
-        return _typed(np.asarray(_Held(self, tensor)), tensor.code == 4)
+        dtype = _NAMES[tensor.code, tensor.bits]
+        held = _Held(self, tensor)
+        if tensor.bits >= _BYTE:
+            return _typed(np.asarray(held), dtype)
+        shape = held.__array_interface__["shape"]
+        size = -(-int(np.prod(shape, dtype=np.int64)) * tensor.bits // _BYTE)
+        held.__array_interface__ |= {"shape": (size,), "typestr": "|u1"}
+        return Packed(np.asarray(held), shape, dtype)
 
     def __del__(self) -> None:
         if getattr(self, "address", None):

@@ -19,10 +19,19 @@ COLD static tw_writer in_state(int32_t position, tw_error *error) {
   return w;
 }
 
+/* The bytes of one element; of packed elements, this is 1, and as_bytes divides their number. */
+static int64_t element_bytes(int32_t k) {
+  return state_params[k].bits < 8 ? 1 : state_params[k].bits / 8;
+}
+
+static int64_t as_bytes(int32_t k, int64_t count) {
+  return state_params[k].bits < 8 ? (count * state_params[k].bits + 7) / 8 : count;
+}
+
 static int64_t state_bytes(const TW_STATE *state, int32_t k) {
-  int64_t bytes = state_params[k].bytes;
-  for (int32_t axis = 0; axis < state_params[k].rank; axis++) bytes *= state->shapes[k][axis];
-  return bytes;
+  int64_t count = element_bytes(k);
+  for (int32_t axis = 0; axis < state_params[k].rank; axis++) count *= state->shapes[k][axis];
+  return as_bytes(k, count);
 }
 
 static void set_initial(TW_STATE *state) {
@@ -49,15 +58,15 @@ static int32_t measure_state(TW_STATE *state, const int64_t *sizes, int64_t *tot
     const tw_state_param *param = &state_params[k];
     tw_tensor *t = &state->tensors[k];
     *t = tw_describe(0, state->shapes[k], param->rank, (uint8_t)param->code, (uint8_t)param->bits);
-    int64_t bytes = param->bytes;
+    int64_t count = element_bytes(k);
     for (int32_t axis = 0; axis < param->rank; axis++) {
       int64_t dim = state->shapes[k][axis];
       if (dim < 0) return fail_negative_dimension(in_state(k, error), axis, dim);
-      if (dim && bytes > (INT64_C(1) << 56) / dim)
+      if (dim && count > (INT64_C(1) << 56) / dim)
         return fail_too_many_elements(in_state(k, error), t);
-      bytes *= dim;
+      count *= dim;
     }
-    *total += (bytes + 63) / 64 * 64;
+    *total += (as_bytes(k, count) + 63) / 64 * 64;
     if (*total > INT64_C(1) << 57) return fail_too_many_elements(in_state(k, error), t);
   }
   return TW_OK;

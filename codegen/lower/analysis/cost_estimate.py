@@ -27,6 +27,8 @@ def _work(statement: loop.Stmt, tile: tuple[loop.For, ...]) -> Expr:
     match statement:
         case loop.Store():
             return as_expr(_store(statement, tile))
+        case loop.Bind(value=value, body=body):
+            return _value(value, tile) + _work(body, tile)
         case loop.For(kind="unrolled" | "vectorized", extent=Const(), body=body, var=var):
             return substitute(_work(body, (*tile, statement)), {var: 0})
         case loop.For(extent=extent, body=body, var=var):
@@ -45,9 +47,13 @@ def _work(statement: loop.Stmt, tile: tuple[loop.For, ...]) -> Expr:
 
 
 def _store(store: loop.Store, tile: tuple[loop.For, ...]) -> int:
-    total = 0 if store.buffer.scope == "local" else _times(tile)
+    return (0 if store.buffer.scope == "local" else _times(tile)) + _value(store.value, tile)
+
+
+def _value(value: loop.Element, tile: tuple[loop.For, ...]) -> int:
+    total = 0
     fused: set[int] = set()
-    for element in walk_element(store.value):
+    for element in walk_element(value):
         match element:
             case loop.Load(buffer=buffer, indices=indices):
                 free = {v for i in indices for v in i.free}
@@ -73,9 +79,9 @@ def _times(tile: tuple[loop.For, ...]) -> int:
 
 def _cost(element: loop.Element) -> int:
     match element:
-        case loop.Number() | loop.Index() | loop.Condition():
+        case loop.Number() | loop.Index() | loop.Condition() | loop.Local():
             return 0
-        case loop.Unary(op=op) | loop.Binary(op=op):
+        case loop.Unary(op=op) | loop.Binary(op=op) | loop.Ternary(op=op):
             return element_function(op).cost
         case _:
             return 1

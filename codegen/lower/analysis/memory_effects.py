@@ -113,7 +113,7 @@ def _writes(statement: Stmt) -> Iterator[MemoryAccess]:
             if isinstance(value.type, VectorType):
                 yield from _indexed_accesses(base, offsets, value.type, write=True)
         case AtomicUpdate(address=address, value=value):
-            size = value.type.dtype.bytes if isinstance(value.type, VectorType) else 8
+            size = value.type.width if isinstance(value.type, VectorType) else 8
             for access in _access_at(address, size, write=True):
                 yield replace(access, atomic=True)
         case _:
@@ -123,7 +123,7 @@ def _writes(statement: Stmt) -> Iterator[MemoryAccess]:
 def _vector_accesses(
     address: Address, of: VectorType, stride: Expr | None, *, write: bool
 ) -> Iterator[MemoryAccess]:
-    width = of.dtype.bytes
+    width = of.width
     if stride is None:
         yield from _access_at(address, width * of.lanes, write=write)
         return
@@ -136,7 +136,7 @@ def _vector_accesses(
 def _indexed_accesses(
     base: Value, offsets: Value, of: VectorType, *, write: bool
 ) -> Iterator[MemoryAccess]:
-    for access in _access_at(Address(base, as_expr(0)), of.dtype.bytes, write=write):
+    for access in _access_at(Address(base, as_expr(0)), of.width, write=write):
         match offsets:
             case Index(expr=expr, lane=Var() as lane):
                 yield replace(access, offset=expr, loops=frozenset((lane,)))

@@ -70,6 +70,7 @@ from .context import (
 )
 from .devices import Enqueued, enqueue, refuse_library
 from .entry import rank_of, read_element, view_of
+from .index_limits import short_indices, short_name
 from .results import Results
 from .storage import Storage, Storages
 
@@ -269,7 +270,16 @@ class Bindings:
         if kernel.grid is not None:
             enqueue(context, name, Enqueued(kernel, kernel.grid, buffers, values, memory))
             return
-        context.emit(host.HostLaunch(name, ordinal, CALL, OWN, SINK, buffers, symbols, memory))
+        limits, given = kernel.limits, zip(kernel.symbols, values, strict=True)
+        choice = short_indices(context, name, limits, given)
+        names = (short_name(name), name) if choice is not False else (name,)
+        launches = [
+            (host.HostLaunch(n, ordinal, CALL, OWN, SINK, buffers, symbols, memory),) for n in names
+        ]
+        if isinstance(choice, bool):
+            context.emit(*launches[0])
+        else:
+            context.emit(host.When(choice, *launches))
 
     def required(
         self, func: PrimFunc, dims: Sequence[tuple[Expr, ...]], values: Mapping[Var, Expr]

@@ -37,14 +37,13 @@ from ...rtlib import layout
 VECTOR_BYTES: Final = 16
 """The size in bytes of the widest access of a GPU thread."""
 
-DLPACK_CODES: Mapping[str, int] = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
-
 
 @dataclass(frozen=True, slots=True)
 class HostKernel:
     """The calling convention of a kernel: its symbols in order, and its scratch in bytes.
 
-    A kernel on a device has a ``grid`` and the size of its dynamic ``shared`` memory in bytes.
+    A kernel on a device has a ``grid`` and the size of its dynamic ``shared`` memory in bytes. A
+    kernel with ``limits`` has a version with 32-bit indices, which runs if all are below ``2**31``.
     """
 
     symbols: tuple[Var, ...]
@@ -52,11 +51,12 @@ class HostKernel:
     threads: Var | None = None
     grid: LaunchGrid | None = None
     shared: int = 0
+    limits: tuple[Expr, ...] = ()
 
 
 def dtype_code(dtype: DType) -> int:
     """Return the DLPack type code * 256 + bits."""
-    return DLPACK_CODES[dtype.kind] * 256 + dtype.bytes * 8
+    return dtype.dlpack * 256 + dtype.bits
 
 
 def integer(value: int) -> host.Value:
@@ -258,7 +258,7 @@ class HostContext:
 
         GPU kernels use 16-byte accesses, which fault if they are misaligned.
         """
-        return max(dtype.bytes, VECTOR_BYTES) if self.remote else dtype.bytes
+        return max(dtype.alignment, VECTOR_BYTES) if self.remote else dtype.alignment
 
     def fetch(self, width: host.Width, data: host.Value, offset: int, size: int) -> host.Value:
         """Emit a read of a word of a tensor in host or device memory."""

@@ -19,6 +19,7 @@ from ...nvidia import dynamic_bytes
 from ...rtlib import layout
 from ..pipeline import LoweredKernel
 from .context import CALL, INSTANCE, OWN, SINK, HostContext, HostKernel, integer
+from .index_limits import limit_texts, short_indices, short_name
 
 LIMITS: Final = {"blockIdx.x": 2**31 - 1, "blockIdx.y": 65535, "blockIdx.z": 65535}
 """The maximum number of thread blocks along each axis."""
@@ -60,6 +61,7 @@ def host_kernel(kernel: LoweredKernel) -> HostKernel:
         kernel.threads,
         kernel.function.launch,
         dynamic_bytes(kernel.function),
+        kernel.function.width.limits,
     )
 
 
@@ -72,15 +74,17 @@ def kernel_spec(source: PrimFunc, kernel: LoweredKernel, grid: LaunchGrid) -> Ke
     extents = [given.get(tag, Const(1)) for tag in AXES]
     return KernelSpec(
         kernel.name,
-        tuple(b.name for b in kernel.buffers),
+        tuple(b.name for b in source.buffer_params),
         tuple(names.values()),
         tuple(to_text(e, names) for e in extents[:3]),
         tuple(const_value(e) or 1 for e in extents[3:]),
         dynamic_bytes(kernel.function),
         "" if kernel.scratch is None else to_text(kernel.scratch, names),
-        tuple(_type(b, names) for b in kernel.buffers),
+        tuple(_type(b, names) for b in source.buffer_params),
         tuple(p.access for p in source.params if isinstance(p, BufferParam)),
         tuple(dict.fromkeys(_required(source, names))),
+        narrow=short_name(kernel.name) if kernel.function.width.limits else "",
+        limits=limit_texts(kernel.function.width.limits, names),
     )
 
 
@@ -138,10 +142,23 @@ def _handle(context: HostContext, name: str) -> host.Value:
     return host.Read("ptr", handles, integer(8 * context.handles.index(name)))
 
 
+def _chosen_handle(context: HostContext, name: str, launch: Enqueued) -> host.Value:
+    """Return the handle of the version of a kernel that runs for these sizes."""
+    kernel, values = launch.kernel, launch.values
+    choice = short_indices(context, name, kernel.limits, zip(kernel.symbols, values, strict=True))
+    if isinstance(choice, bool):
+        return _handle(context, short_name(name) if choice else name)
+    handle = context.local("handle", "ptr")
+    either = (host.Assign(handle, _handle(context, n)) for n in (short_name(name), name))
+    context.emit(host.When(choice, *((assign,) for assign in either)))
+    return handle
+
+
 def _start(context: HostContext, name: str, launch: Enqueued, extents: tuple[Expr, ...]) -> None:
     record = context.local("record", "ptr")
     context.emit(host.Reserve(record, layout.RECORD_SIZE))
-    context.emit(host.Write("ptr", record, integer(layout.RECORD_HANDLE), _handle(context, name)))
+    handle = _chosen_handle(context, name, launch)
+    context.emit(host.Write("ptr", record, integer(layout.RECORD_HANDLE), handle))
     for k, extent in enumerate(extents):
         offset = integer(layout.RECORD_GRID + 8 * k)
         context.emit(host.Write("i64", record, offset, context.ready(extent, name)))

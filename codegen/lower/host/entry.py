@@ -161,7 +161,7 @@ class EntryChecks:
     def stride(self, position: int, dim: int, wanted: Expr, param: GraphParam) -> None:
         """Emit the binding or the check of a stride; extent 1 permits any stride."""
         context, view = self.context, view_of(position)
-        size = integer(context.tensor(param.value).dtype.bytes)
+        size = integer(context.tensor(param.value).dtype.width)
         given = context.invoke("tw_stride_bytes", view, integer(dim))
         elements = context.assign("stride", host.Arithmetic("floordiv", given, size))
         if isinstance(wanted, Var) and wanted not in context.bound:
@@ -266,4 +266,4 @@ def read_element(context: HostContext, dtype: DType, data: host.Value, position:
             f"elements of dtype {dtype} cannot be bound to symbols",
             hint="use dtype i64, i32, u8, or bool",
         )
-    return context.fetch(width, data, dtype.bytes * position, dtype.bytes)
+    return context.fetch(width, data, dtype.alignment * position, dtype.alignment)

@@ -26,15 +26,14 @@ from ....ir.host import nodes as host
 from ....ir.identity import fresh_name
 from ....ir.loop.nodes import PrimFunc
 from ....ir.module import Module
+from ....ir.sizes import shape_bytes
 from ....ir.symbolic import (
     TRUE,
     Bool,
     Expr,
     Var,
-    as_expr,
     free_vars,
     maximum,
-    product,
     substitute,
     to_text,
 )
@@ -281,7 +280,7 @@ def _temporaries(context: HostContext) -> Iterator[Expr]:
         for buffer, dims in temporary_shapes(func):
             shape = [substitute(dim, values) for dim in dims]
             yield from (dim for dim in shape if dim.lower is None or dim.lower < 0)
-            yield product([*shape, as_expr(buffer.dtype.bytes)])
+            yield shape_bytes(shape, buffer.dtype)
 
 
 def _indices(context: HostContext) -> Iterator[Expr]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ....ir.dtype import DType
+from ....ir.dtype import BYTE, DType
 from ....ir.graph.live_ranges import tensor_bytes
 from ....ir.graph.nodes import GraphFunc, Operand, TensorInfo, Value
 from ....ir.host import nodes as host
@@ -17,8 +17,8 @@ from .sizes import Sizes
 
 
 def result_code(dtype: DType) -> int:
-    """Return the DLPack dtype code of a result; bfloat16 results are 16-bit integers for NumPy."""
-    return 256 + 16 if dtype.kind == "bfloat" else dtype_code(dtype)
+    """Return the DLPack dtype code of a result; an extension type of NumPy is shown as bits."""
+    return 256 + max(dtype.bits, BYTE) if dtype.is_extension else dtype_code(dtype)
 
 
 def names_of_results(func: GraphFunc) -> tuple[str, ...]:

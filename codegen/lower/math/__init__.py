@@ -7,9 +7,10 @@ import importlib
 import pkgutil
 
 from .control import Code
-from .functions import binary_function, combined, unary_function
+from .conversions import converted, reinterpreted
+from .functions import apply_function, combined
 
-__all__ = ["Code", "binary_function", "combined", "unary_function"]
+__all__ = ["Code", "apply_function", "combined", "converted", "reinterpreted"]
 
 for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
     importlib.import_module(_module.name)

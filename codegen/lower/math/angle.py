@@ -17,7 +17,7 @@ from ....ir.dtype import f64, i64, u64
 from ....ir.thread.nodes import Binary, Bitcast, Select, Value
 from ....ir.thread.types import VectorType
 from .control import Code
-from .number import DOUBLE, Num
+from .number import DOUBLE, Num, two_sum
 
 TWO_OVER_PI: Final = 0.6366197723675814
 HALF_PI: Final = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
@@ -58,8 +58,40 @@ def reduce_angle(code: Code, x: Num) -> tuple[Num, Num]:
     return rest, quadrant
 
 
+def reduce_in_two_parts(code: Code, x: Num) -> tuple[Num, Num, Num]:
+    """Return the remainder by pi/2 of a double as an unevaluated sum, and the quadrant."""
+    wide = code.keep("angle", x)
+    shifted = wide.fma(TWO_OVER_PI, DOUBLE.magic)
+    count = code.keep("count", shifted - DOUBLE.magic)
+    product = count * HALF_PI[1]
+    total, error = two_sum(count.fma(-HALF_PI[0], wide), -product)
+    error = error - count.fma(HALF_PI[1], -product)
+    rest, low = two_sum(total, count.fma(-HALF_PI[2], error))
+    size = abs(wide)
+    large = Binary("and", size.compare("ge", _LARGE), size.compare("lt", float("inf")))
+    high, low, quadrant = code.replace_all_if_any(
+        large,
+        ("rest", "low", "quadrant"),
+        (rest, low, shifted.bits()),
+        lambda inner: _reduce_large_in_two_parts(inner, wide),
+    )
+    return high, low, quadrant
+
+
+def _reduce_large_in_two_parts(code: Code, x: Num) -> tuple[Num, Num, Num]:
+    high, low, quadrant = _large_parts(code, x, 6)
+    total, error = two_sum(high, low)
+    return total, error, quadrant
+
+
 def _reduce_large(code: Code, x: Num, limbs: int) -> tuple[Num, Num]:
-    """Return remainder and quadrant of an angle of at least 2**30.
+    """Return remainder and quadrant of an angle of at least 2**30."""
+    high, low, quadrant = _large_parts(code, x, limbs)
+    return high + low, quadrant
+
+
+def _large_parts(code: Code, x: Num, limbs: int) -> tuple[Num, Num, Num]:
+    """Return the remainder of an angle of at least 2**30 as a sum, and its quadrant.
 
     With ``abs(x) = m * 2**e``, the window of 2/pi from bit ``e - 2`` on determines the fraction of
     ``abs(x) * 2 / pi / 4``: the bits in front of it contribute whole turns.
@@ -76,10 +108,14 @@ def _reduce_large(code: Code, x: Num, limbs: int) -> tuple[Num, Num]:
     quadrant = _signed((top + (1 << 61)) >> 62)
     high = code.keep("high", _signed((top << 2) | (middle >> 62)))
     low = code.keep("low", (middle << 2) | (below >> 30))
-    rest = _times_half_pi(code, high, low)
+    product, correction = _times_half_pi(code, high, low)
     negative = x.compare("lt", 0)
     zero = quadrant.constant(0)
-    return (-rest).where(negative, rest), (zero - quadrant).where(negative, quadrant)
+    return (
+        (-product).where(negative, product),
+        (-correction).where(negative, correction),
+        (zero - quadrant).where(negative, quadrant),
+    )
 
 
 def _window(code: Code, position: Num, limbs: int) -> list[Num]:
@@ -130,8 +166,8 @@ def _product(code: Code, factor: Num, limbs: list[Num]) -> list[Num]:
     return digits
 
 
-def _times_half_pi(code: Code, high: Num, low: Num) -> Num:
-    """Return pi/2 times the fraction ``high * 2**-64 + low * 2**-128``, rounded nearly once."""
+def _times_half_pi(code: Code, high: Num, low: Num) -> tuple[Num, Num]:
+    """Return pi/2 times the fraction ``high * 2**-64 + low * 2**-128`` as a sum."""
     first = (high >> 32).cast(f64) * 2.0**-32
     second = _signed(_unsigned(high) & _LOW).cast(f64) * 2.0**-64
     third = _signed(low >> 32).cast(f64) * 2.0**-96
@@ -142,7 +178,7 @@ def _times_half_pi(code: Code, high: Num, low: Num) -> Num:
     error = error - (fraction - total)
     product = code.keep("product", fraction * HALF_PI[0])
     lost = fraction.fma(HALF_PI[0], -product)
-    return product + (lost + (fraction * HALF_PI[1] + error * HALF_PI[0]))
+    return product, lost + (fraction * HALF_PI[1] + error * HALF_PI[0])
 
 
 def _number(word: Num | int, like: Num) -> Num:

@@ -1,4 +1,4 @@
-"""exp, expm1, sigmoid, and tanh by range reduction with ln 2, a polynomial, and scaling by 2**n."""
+"""Exponential functions: range reduction with ln 2, a polynomial, and scaling by 2**n."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from .expansion import expansion
 from .number import Format, Num, power_of_two
 
 LOG2_E: Final = 1.4426950408889634
+LN2: Final = 0.6931471805599453
 LN2_SINGLE: Final = (0.693145751953125, 1.428606765330187e-06)
 LN2_DOUBLE: Final = (0.6931471803691238, 1.9082149292705877e-10)
 """ln 2 in two parts; the first has few bits, so its multiples are exact."""
 
 _EXP_RANGE: Final = {True: (-104.0, 89.0), False: (-746.0, 710.0)}
 """The bounds beyond which exp is 0 or infinite, by whether the precision is single."""
+
+_EXP2_RANGE: Final = {True: (-151.0, 129.0), False: (-1076.0, 1025.0)}
+_HALF_EXP_RANGE: Final = {True: 92.0, False: 720.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +32,22 @@ class _Reduced:
     high_inverse: Num
 
 
-def _reduce(x: Num) -> _Reduced:
+def _reduce(x: Num, upper: float = 0.0) -> _Reduced:
     form = Format.of(x)
-    lower, upper = _EXP_RANGE[x.is_single]
-    x = x.greatest(lower).least(upper)
+    lower, largest = _EXP_RANGE[x.is_single]
+    x = x.greatest(lower).least(upper or largest)
     shifted = x.fma(LOG2_E, form.magic)
     count = shifted - form.magic
     first, second = LN2_SINGLE if x.is_single else LN2_DOUBLE
     r = count.fma(-second, count.fma(-first, x))
-    n = shifted.bits() - form.magic_bits
+    return _scaled(r, shifted.bits() - form.magic_bits)
+
+
+def _scaled(r: Num, n: Num) -> _Reduced:
+    """Return ``exp(r) * 2**n``, with the power of two in two factors."""
     half = n >> 1
     rest = n - half
-    dtype = x.type.dtype
+    dtype = r.type.dtype
     return _Reduced(
         r,
         power_of_two(half, dtype),
@@ -53,10 +61,11 @@ def _tail(r: Num) -> Num:
     return (r * r).fma(r.polynomial(EXP32 if r.is_single else EXP64), r)
 
 
-def exp_of_sum(x: Num, low: Num) -> Num:
-    """Return e**(x + low) for a ``low`` that is much smaller than 1."""
+def exp_of_sum(x: Num, low: Num, factor: Num | None = None) -> Num:
+    """Return e**(x + low) for a ``low`` that is much smaller than 1, times a factor."""
     parts = _reduce(x)
-    return (_tail(parts.r + low) + 1) * parts.low * parts.high
+    size = _tail(parts.r + low) + 1
+    return (size if factor is None else size * factor) * parts.low * parts.high
 
 
 @expansion("exp")
@@ -64,6 +73,28 @@ def exp(x: Num) -> Num:
     """Return e**x, scaled in two steps so that subnormal results are rounded once."""
     parts = _reduce(x)
     return (_tail(parts.r) + 1) * parts.low * parts.high
+
+
+@expansion("exp2")
+def exp2(x: Num) -> Num:
+    """Return 2**x; exact for integers."""
+    form = Format.of(x)
+    lower, upper = _EXP2_RANGE[x.is_single]
+    x = x.greatest(lower).least(upper)
+    shifted = x + form.magic
+    count = shifted - form.magic
+    parts = _scaled((x - count) * LN2, shifted.bits() - form.magic_bits)
+    return (_tail(parts.r) + 1) * parts.low * parts.high
+
+
+def half_exp(x: Num) -> tuple[Num, Num]:
+    """Return e**x / 2 of a positive number as an unevaluated sum, which overflows with cosh."""
+    parts = _reduce(x, _HALF_EXP_RANGE[x.is_single])
+    tail = _tail(parts.r)
+    high = tail + 1
+    low = tail - (high - 1)
+    scale = parts.high * 0.5
+    return high * parts.low * scale, low * parts.low * scale
 
 
 @expansion("expm1")

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import get_args
 
 from ....errors import TilewrightError
-from ....ir.dtype import f32
-from ....ir.loop import nodes as loop
 from ....ir.thread.nodes import (
     Binary,
     BinaryOp,
@@ -21,9 +19,8 @@ from ....ir.thread.nodes import (
 )
 from ....ir.thread.types import VectorType
 from .control import Code
-from .expansion import EXPANSIONS, Expansion
+from .expansion import EXPANSIONS, INTEGER_EXPANSIONS, Expansion
 from .number import Num
-from .power import integer_power
 
 _OPERATIONS: tuple[UnaryOp, ...] = get_args(UnaryOp)
 _UNARY: Mapping[str, UnaryOp] = {"bitnot": "not", **{name: name for name in _OPERATIONS}}
@@ -44,46 +41,60 @@ def _type(value: Value) -> VectorType:
     raise UndefinedFunctionError("elementwise functions are not defined for addresses")
 
 
-def unary_function(op: loop.UnaryOp, x: Value, code: Code) -> Value:
-    """Apply a function of one element; ``code`` receives the statements that it needs."""
-    of = _type(x)
-    match op:
-        case "abs" if of.dtype.kind == "uint":
+def apply_function(op: str, operands: tuple[Value, ...], code: Code) -> Value:
+    """Apply an element function to elements.
+
+    Parameters
+    ----------
+    op : str
+        The name of the element function.
+    operands : tuple of Value
+        Values with the same number of lanes.
+    code : Code
+        The list that receives the statements that the function needs.
+    """
+    of = _type(operands[0])
+    expands = op in (EXPANSIONS if of.dtype.is_float else INTEGER_EXPANSIONS)
+    match op, operands:
+        case "abs", (x,) if of.dtype.kind == "uint":
             return x
-        case "isinf":
+        case "isinf", (x,):
             return _is_infinite(x, of)
-        case "sign":
+        case "sign", (x,):
             return _sign(x, of)
-        case _ if op in _UNARY:
+        case _, (x,) if op in _UNARY and not expands:
             return Unary(_UNARY[op], x)
+        case _, (x, y) if op in _BINARY and not expands:
+            return Binary(_BINARY[op], x, y)
         case _:
-            return _expanded(op, code, x)
+            return _expanded(_formula(op, of), code, operands)
 
 
-def _expanded(op: str, code: Code, *values: Value) -> Value:
-    """Apply the expansion of a function of floats."""
-    dtype = _type(values[0]).dtype
-    if not dtype.is_float:
+def _formula(op: str, of: VectorType) -> Expansion:
+    """Return the expansion of a function for a dtype."""
+    if op in EXPANSIONS and not of.dtype.is_float and op not in INTEGER_EXPANSIONS:
         raise UndefinedFunctionError(
-            f"function {op!r} is not defined for dtype {dtype}",
+            f"function {op!r} is not defined for dtype {of.dtype}",
             hint="cast the operands to a floating-point dtype",
         )
-    if op not in EXPANSIONS:
+    found = (EXPANSIONS if of.dtype.is_float else INTEGER_EXPANSIONS).get(op)
+    if found is None:
         raise UndefinedFunctionError(
-            f"function {op!r} has no expansion into thread-level operations",
-            hint="register one with `expansion` in codegen/lower/math",
+            f"function {op!r} has no expansion into thread-level operations for dtype {of.dtype}",
+            hint="register one with `expansion`, or for integers, in codegen/lower/math",
         )
-    return _in_single(EXPANSIONS[op], code, *values)
+    return found
 
 
-def _in_single(function: Expansion, code: Code, *values: Value) -> Value:
-    """Apply a function, in single precision with one final rounding for half precision."""
-    of = _type(values[0])
-    if of.dtype.bits != 16:
-        return function(code, tuple(Num(v, of) for v in values)).value
-    wide = VectorType(f32, of.lanes)
-    operands = tuple(Num(Cast(wide, v), wide) for v in values)
-    return Cast(of, function(code, operands).value)
+def _expanded(expansion: Expansion, code: Code, operands: tuple[Value, ...]) -> Value:
+    """Apply a formula, in single precision with one final rounding for narrower floats."""
+    of = _type(operands[0])
+    wide = VectorType(of.dtype.compute, of.lanes)
+    if expansion.direct or wide == of:
+        numbers = tuple(Num(v, _type(v)) for v in operands)
+        return expansion.formula(code, numbers).value
+    numbers = tuple(Num(Cast(wide, v), wide) for v in operands)
+    return Cast(of, expansion.formula(code, numbers).value)
 
 
 def _is_infinite(x: Value, of: VectorType) -> Value:
@@ -98,18 +109,6 @@ def _sign(x: Value, of: VectorType) -> Value:
     other = Select(Compare("eq", x, zero), zero, x)
     positive = Select(Compare("gt", x, zero), Const(1, of), other)
     return Select(Compare("lt", x, zero), Const(-1, of), positive)
-
-
-def binary_function(op: loop.BinaryOp, x: Value, y: Value, code: Code) -> Value:
-    """Apply a function of two elements; ``code`` receives the statements that it needs."""
-    of = _type(x)
-    match op:
-        case "pow" if of.dtype.is_integer:
-            return integer_power(Num(x, of), Num(y, of)).value
-        case _ if op in _BINARY and not (of.dtype.is_float and op in EXPANSIONS):
-            return Binary(_BINARY[op], x, y)
-        case _:
-            return _expanded(op, code, x, y)
 
 
 def combined(op: BinaryOp, x: Value, y: Value) -> Value:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from ....ir.dtype import DType, i32, i64
+from ....ir.dtype import DType, i8, i16, i32, i64, u8, u16, u32, u64
 from ....ir.thread.nodes import (
     Binary,
     BinaryOp,
@@ -21,6 +22,9 @@ from ....ir.thread.nodes import (
     Value,
 )
 from ....ir.thread.types import VectorType
+
+_SIGNED: Final = {t.bits: t for t in (i8, i16, i32, i64)}
+_UNSIGNED: Final = {t.bits: t for t in (u8, u16, u32, u64)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,14 +128,21 @@ class Num:
         return self.type.dtype.bits == 32
 
     def bits(self) -> Num:
-        """Bitcast to an integer of the same width."""
-        of = VectorType(i32 if self.is_single else i64, self.type.lanes)
-        return Num(Bitcast(of, self.value), of)
+        """Bitcast to a signed integer of the same width."""
+        return self.reinterpreted(_SIGNED[self.type.dtype.bits])
+
+    def unsigned(self) -> Num:
+        """Bitcast to an unsigned integer of the same width."""
+        return self.reinterpreted(_UNSIGNED[self.type.dtype.bits])
 
     def floats(self, dtype: DType) -> Num:
         """Bitcast an integer to a float of the same width."""
+        return self.reinterpreted(dtype)
+
+    def reinterpreted(self, dtype: DType) -> Num:
+        """Bitcast to a dtype of the same width."""
         of = VectorType(dtype, self.type.lanes)
-        return Num(Bitcast(of, self.value), of)
+        return self if of == self.type else Num(Bitcast(of, self.value), of)
 
     def cast(self, dtype: DType) -> Num:
         """Convert to another dtype."""
@@ -167,3 +178,10 @@ def power_of_two(n: Num, dtype: DType) -> Num:
     """Return 2**n for an integer in the range of normal exponents."""
     form = SINGLE if dtype.bits == 32 else DOUBLE
     return ((n + form.bias) << form.mantissa).floats(dtype)
+
+
+def two_sum(a: Num, b: Num) -> tuple[Num, Num]:
+    """Return the rounded sum and its error."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)

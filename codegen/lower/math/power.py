@@ -1,14 +1,14 @@
-"""rsqrt and pow."""
+"""rsqrt, pow, and hypot."""
 
 from __future__ import annotations
 
 from ....ir.dtype import f64
 from ....ir.thread.nodes import Binary, Unary, Value
 from .control import Code
-from .expansion import branching_expansion, expansion
+from .expansion import branching_expansion, expansion, integer_expansion
 from .exponential import exp, exp_of_sum
 from .logarithm import log, log_in_two_parts
-from .number import DOUBLE, Num
+from .number import DOUBLE, Num, two_sum
 
 
 @expansion("rsqrt")
@@ -69,6 +69,7 @@ def _all(*bits: Value) -> Value:
     return total
 
 
+@integer_expansion("pow")
 def integer_power(x: Num, y: Num) -> Num:
     """Return x**y of integers by repeated squaring, wrapping; 0 for a negative exponent."""
     result, base, power = x.constant(1), x, y
@@ -83,3 +84,34 @@ def integer_power(x: Num, y: Num) -> Num:
 
 def _halved(power: Num) -> Num:
     return power >> 1
+
+
+@expansion("hypot")
+def hypot(x: Num, y: Num) -> Num:
+    """Return the root of ``x**2 + y**2``; infinity if an operand is infinite, even beside NaN.
+
+    The squares of single precision are in the range of double precision. In double precision, the
+    operands are scaled, and the rounding errors of squares, sum, and root are added.
+    """
+    a, b = abs(x).cast(f64), abs(y).cast(f64)
+    if x.is_single:
+        found = a.fma(a, b * b).unary("sqrt")
+    else:
+        high = a.greatest(b)
+        large, small = high.compare("gt", 2.0**500), high.compare("lt", 2.0**-400)
+        one = high.constant(1)
+        scale = one.constant(2.0**-600).where(large, one.constant(2.0**600).where(small, one))
+        back = one.constant(2.0**600).where(large, one.constant(2.0**-600).where(small, one))
+        found = _root_of_squares(a * scale, b * scale) * back
+    infinity = found.constant(float("inf"))
+    found = infinity.where(a.compare("eq", infinity), found)
+    return infinity.where(b.compare("eq", infinity), found).cast(x.type.dtype)
+
+
+def _root_of_squares(x: Num, y: Num) -> Num:
+    first, second = x * x, y * y
+    total, error = two_sum(first, second)
+    error = error + (x.fma(x, -first) + y.fma(y, -second))
+    root = total.unary("sqrt")
+    rest = ((-root).fma(root, total) + error) / (root * 2)
+    return root + rest.where(root.compare("gt", 0), root.constant(0))

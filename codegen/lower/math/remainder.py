@@ -1,4 +1,4 @@
-"""Floored division and remainder of floats, with the semantics of NumPy, rounded once.
+"""Floored division and remainders of floats, with the semantics of NumPy, rounded once.
 
 Both are computed in double precision from ``abs(x)`` and ``abs(y)``. If the quotient is below
 2**52, its integer part is exact after one division, and a fused multiply-add yields the exact
@@ -12,7 +12,7 @@ from typing import Final
 from ....ir.dtype import f64
 from ....ir.thread.nodes import Binary, Unary, Value
 from .control import Code
-from .expansion import branching_expansion
+from .expansion import branching_expansion, integer_expansion
 from .number import DOUBLE, Num, power_of_two
 
 _EXACT: Final = 2.0**52
@@ -23,15 +23,34 @@ _EXACT: Final = 2.0**52
 def modulo(code: Code, x: Num, y: Num) -> Num:
     """Return the remainder with the sign of the divisor; NaN if it is undefined."""
     x, y = code.keep("dividend", x), code.keep("divisor", y)
+    rest = _truncated(code, x, y)
+    moved = (rest + y).where(_opposite(rest, y), rest)
+    result = abs(rest).copysign(y).where(rest.compare("eq", 0), moved)
+    return result.where(_defined(x, y), x.constant(float("nan")))
+
+
+@branching_expansion("fmod")
+def truncated_modulo(code: Code, x: Num, y: Num) -> Num:
+    """Return the remainder with the sign of the dividend; NaN if it is undefined."""
+    x, y = code.keep("dividend", x), code.keep("divisor", y)
+    return _truncated(code, x, y).where(_defined(x, y), x.constant(float("nan")))
+
+
+@integer_expansion("fmod")
+def truncated_modulo_of_integers(x: Num, y: Num) -> Num:
+    """Return the remainder with the sign of the dividend; 0 for the divisor 0."""
+    quotient = x / y
+    return x.constant(0).where(y.compare("eq", 0), x - quotient * y)
+
+
+def _truncated(code: Code, x: Num, y: Num) -> Num:
+    """Return the remainder with the sign of the dividend."""
     a, b = code.keep("a", abs(x).cast(f64)), code.keep("b", abs(y).cast(f64))
     _, rest = _divided(a, b)
     large = (a / b).compare("ge", _EXACT)
     rest = code.replace_if_any(large, "rest", rest, lambda inner: _remainder(inner, a, b))
     rest = a.where(b.compare("eq", float("inf")), rest)
-    rest = rest.cast(x.type.dtype).copysign(x)
-    moved = (rest + y).where(_opposite(rest, y), rest)
-    result = abs(rest).copysign(y).where(rest.compare("eq", 0), moved)
-    return result.where(_defined(x, y), x.constant(float("nan")))
+    return rest.cast(x.type.dtype).copysign(x)
 
 
 @branching_expansion("floordiv")

@@ -1,13 +1,13 @@
-"""sin, cos, and atan2; angles are reduced by pi/2 in double precision."""
+"""sin, cos, tan, and atan2; angles are reduced by pi/2 in double precision."""
 
 from __future__ import annotations
 
 from ....ir.dtype import f64
-from .angle import HALF_PI, reduce_angle
+from .angle import HALF_PI, reduce_angle, reduce_in_two_parts
 from .coefficients import ATAN32, ATAN64, COS32, COS64, SIN32, SIN64
 from .control import Code
 from .expansion import branching_expansion, expansion
-from .number import Num
+from .number import Num, two_sum
 
 
 def _sine(r: Num) -> Num:
@@ -47,6 +47,62 @@ def sin(code: Code, x: Num) -> Num:
 def cos(code: Code, x: Num) -> Num:
     """Return the cosine."""
     return _quadrant(code, code.keep("x", x), 1)
+
+
+@branching_expansion("tan")
+def tan(code: Code, x: Num) -> Num:
+    """Return the tangent as the quotient of sine and cosine; a zero keeps its sign."""
+    x = code.keep("x", x)
+    if x.is_single:
+        rest, quadrant = reduce_angle(code, x)
+        r = code.keep("remainder", rest)
+        sine, cosine = _short_sine(r), _short_cosine(r)
+        odd = (quadrant & 1).compare("ne", 0)
+        found = ((-cosine).where(odd, sine) / sine.where(odd, cosine)).cast(x.type.dtype)
+    else:
+        r, low, quadrant = reduce_in_two_parts(code, x)
+        parts = sine_and_cosine(code.keep("remainder", r), code.keep("low", low))
+        odd = (quadrant & 1).compare("ne", 0)
+        (sine, sine_low), (cosine, cosine_low) = parts
+        top = ((-cosine).where(odd, sine), (-cosine_low).where(odd, sine_low))
+        bottom = (sine.where(odd, cosine), sine_low.where(odd, cosine_low))
+        high, low = divided(top, bottom)
+        found = high + low
+    found = x.where(x.compare("eq", 0), found)
+    return (x - x).where(abs(x).compare("eq", float("inf")), found)
+
+
+def _short_sine(r: Num) -> Num:
+    square = r * r
+    return (r * square).fma(square.polynomial(SIN32), r)
+
+
+def _short_cosine(r: Num) -> Num:
+    square = r * r
+    return (square * square).fma(square.polynomial(COS32), square.fma(-0.5, 1.0))
+
+
+def sine_and_cosine(r: Num, low: Num) -> tuple[tuple[Num, Num], tuple[Num, Num]]:
+    """Return sine and cosine of a reduced angle ``r + low`` as unevaluated sums of doubles."""
+    square = r * r
+    half = square * 0.5
+    bend = (r * square).fma(square.polynomial(SIN64), low - low * half)
+    sine, sine_low = two_sum(r, bend)
+    one = r.constant(1)
+    top = one - half
+    tail = square * square * square.polynomial(COS64)
+    # The square is rounded; its error is a part of the sum.
+    lost = r.fma(r, -square) * 0.5
+    below = ((one - top) - half) - lost + (tail - r * low)
+    cosine, cosine_low = two_sum(top, below)
+    return (sine, sine_low), (cosine, cosine_low)
+
+
+def divided(x: tuple[Num, Num], y: tuple[Num, Num]) -> tuple[Num, Num]:
+    """Return the quotient of two unevaluated sums as an unevaluated sum."""
+    quotient = x[0] / y[0]
+    rest = (-quotient).fma(y[0], x[0]) + (x[1] - quotient * y[1])
+    return quotient, rest / y[0]
 
 
 @expansion("atan2")

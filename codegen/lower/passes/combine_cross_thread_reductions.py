@@ -4,21 +4,38 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....ir.analysis import tree_of, update_of, writes, writes_disjoint
+from ....ir.analysis import reduction_of, tree_of, writes, writes_disjoint
 from ....ir.analysis.accesses import bindings_of, ranges_of
 from ....ir.analysis.intervals import interval_of
 from ....ir.analysis.scatter import scatter_updates
-from ....ir.loop.builder import Combiner, identity_of
 from ....ir.loop.decompose import Namer, Start, around, namer_of, split_off, without_init
 from ....ir.loop.memory_scopes import COMMON
-from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Let, Load, PrimFunc, Stmt, Store
+from ....ir.loop.nodes import (
+    Bind,
+    Block,
+    Buffer,
+    Element,
+    For,
+    If,
+    Let,
+    Load,
+    Local,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+)
+from ....ir.loop.reducers import Reducing, combined
+from ....ir.loop.regions import access_regions
+from ....ir.loop.straight_line import joined
 from ....ir.loop.visit import loads, path_to, replace_statement, seq, stores, substitute_in, walk
 from ....ir.symbolic import TRUE, Expr, Facts, Var, as_expr, const_value, free_vars, substitute
 from ....target.gpus import TAGS, THREAD_AXES
 from ....target.target import Target
 from ...errors import KernelStatementError
-from ..annotations import ACROSS, ATOMIC
+from ..annotations import ACROSS, ATOMIC, SEPARATOR
 from ..lowering_pass import GPU, Pass
+from ..machine_dtypes import require_machine_dtype
 
 
 class CombineCrossThreadReductions(Pass):
@@ -117,9 +134,8 @@ def _check_mixed_loops(func: PrimFunc) -> None:
 
 
 def _combined(func: PrimFunc, block: Block) -> PrimFunc:
-    store = block.body
-    found = update_of(store) if isinstance(store, Store) else None
-    if found is None or not isinstance(store, Store):
+    found = reduction_of(block)
+    if found is None or not found.reducer.commutative:
         raise KernelStatementError(
             f"a reduction loop of block {block.name!r} is bound to threads, but the body of the "
             "block is not a commutative reduction update C = C op value",
@@ -127,28 +143,41 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
             hint="bind a loop of a spatial iteration variable instead",
             parts=(block.name,),
         )
-    op, update = found
+    results = tuple(target.buffer for target in found.targets)
+    for result in results:
+        require_machine_dtype(
+            result, block, func.name, "exchange between threads",
+            "an exchange of words with conversions",
+        )  # fmt: skip
+    op = None if found.declared is not None else found.reducer.name
     names, path = namer_of(func), around(func.body, block)
     whole = repeated_part(block, path)
-    inner = _unobserved(block, whole, store.buffer, op)
-    if block.init is not None and (
-        inner[0] is not whole[0] or _other_accesses(block, whole[0], store.buffer)
-    ):
+    inner = min((_unobserved(block, whole, b, op) for b in results), key=len)
+    others = any(_other_accesses(block, whole[0], b) for b in results)
+    if block.init is not None and (inner[0] is not whole[0] or others):
         return replace(func, body=without_init(func.body, block, names))
-    result = store.buffer
-    shape = _shape(store, block, path)
-    part = Buffer(names.mint(), names.fresh(f"{result.name}_part"), shape, result.dtype, "local")
+    parts = tuple(
+        Buffer(
+            names.mint(),
+            names.fresh(f"{target.buffer.name}_part"),
+            _shape(target, block, path),
+            target.dtype,
+            "local",
+        )
+        for target in found.targets
+    )
     axes = _axes(block, path)
-    total = _total(block, store, part, op)
-    last = _last(total, _path_to(total, inner, block), names, (op, part.name, *axes))
-    own = _partial(block, store, part, op, update)
+    total = _total(block, found, parts)
+    across = (op or "", SEPARATOR.join(part.name for part in parts), *axes)
+    last = _last(total, _path_to(total, inner, block), names, across)
+    own = _partial(block, found, parts)
     start = _first(own, _path_to(own, inner, block), names)
     new = seq(start, replace_statement(inner[0], block, replace(own, init=None)), last)
     body = replace_statement(func.body, inner[0], new)
-    return replace(func, body=body, buffers=(*func.buffers, part))
+    return replace(func, body=body, buffers=(*func.buffers, *parts))
 
 
-def _shape(store: Store, block: Block, path: tuple[Stmt, ...]) -> tuple[Expr, ...]:
+def _shape(target: Load, block: Block, path: tuple[Stmt, ...]) -> tuple[Expr, ...]:
     """Return the shape of partial results: all iterations of the loops initialize an element.
 
     A partial last tile has more iterations than the result has elements.
@@ -156,7 +185,7 @@ def _shape(store: Store, block: Block, path: tuple[Stmt, ...]) -> tuple[Expr, ..
     ranges = ranges_of(s for s in path if isinstance(s, For))
     bindings = bindings_of(block)
     shape: list[Expr] = []
-    for index, dim in zip(store.indices, store.buffer.shape, strict=True):
+    for index, dim in zip(target.indices, target.buffer.shape, strict=True):
         found = interval_of(substitute(index, bindings), ranges, Facts())
         size = const_value(dim)
         stop = None if found is None else const_value(found.stop)
@@ -165,7 +194,7 @@ def _shape(store: Store, block: Block, path: tuple[Stmt, ...]) -> tuple[Expr, ..
 
 
 def _unobserved(
-    block: Block, path: tuple[Stmt, ...], result: Buffer, op: Combiner
+    block: Block, path: tuple[Stmt, ...], result: Buffer, op: str | None
 ) -> tuple[Stmt, ...]:
     """Return the outermost part of a reduction in which other statements only update the result."""
     axes = _axes(block, path)
@@ -207,8 +236,10 @@ def _accesses(block: Block, buffer: Buffer) -> bool:
     return any(a.buffer is buffer for a in (*loads(block), *stores(block)))
 
 
-def _commutes(other: Block | Let, result: Buffer, op: Combiner) -> bool:
-    return isinstance(other, Block) and scatter_updates(other).get(result) == op
+def _commutes(other: Block | Let, result: Buffer, op: str | None) -> bool:
+    if op is None or not isinstance(other, Block):
+        return False
+    return scatter_updates(other).get(result) == op
 
 
 def _named(statement: Block | Let) -> str:
@@ -217,16 +248,16 @@ def _named(statement: Block | Let) -> str:
     return f"block {statement.name!r}"
 
 
-def _partial(block: Block, store: Store, part: Buffer, op: Combiner, update: Binary) -> Block:
-    """Return the block that reduces into the thread's partial result."""
-    neutral = identity_of(op, part.dtype)
-    value = Binary(op, Load(part, store.indices), update.right)
-    body = replace(store, buffer=part, value=value)
+def _partial(block: Block, found: Reducing, parts: tuple[Buffer, ...]) -> Block:
+    """Return the block that reduces into the thread's partial results."""
+    pairs = zip(parts, found.targets, strict=True)
+    own = replace(found, targets=tuple(Load(part, t.indices) for part, t in pairs))
+    body = own.body()
     return replace(
         block,
         body=body,
-        init=Store(part, store.indices, neutral),
-        writes=tuple(replace(r, buffer=part) for r in block.writes),
+        init=own.starts(),
+        writes=access_regions(body)[1],
         # The annotation keeps the pass from selecting this block again.
         annotations=(*block.annotations, (ACROSS, "part")),
     )
@@ -260,13 +291,27 @@ def _split(block: Block, path: tuple[Stmt, ...], names: Namer) -> Start:
     return made
 
 
-def _total(block: Block, store: Store, part: Buffer, op: Combiner) -> Block:
-    """Return the block with an ``init`` that combines its init with the sum of the parts."""
-    total = Load(part, store.indices)
-    start = block.init.value if isinstance(block.init, Store) else Load(store.buffer, store.indices)
-    neutral = identity_of(op, part.dtype)
-    value = total if start == neutral else Binary(op, start, total)
-    return replace(block, init=replace(store, value=value))
+def _total(block: Block, found: Reducing, parts: tuple[Buffer, ...]) -> Block:
+    """Return the block with an ``init`` that combines its init with the total of the parts."""
+    made = [] if block.init is None else list(stores(block.init))
+    alone = {s.buffer: s.value for s in made if [x.buffer for x in made].count(s.buffer) == 1}
+    exact = {(s.buffer, s.indices): s.value for s in made}
+    pairs = tuple(zip(found.targets, parts, strict=True))
+    totals = tuple(Load(part, target.indices) for target, part in pairs)
+    starts = tuple(exact.get((t.buffer, t.indices), alone.get(t.buffer, t)) for t in found.targets)
+    origins = found.origins
+    if starts == found.reducer.identities:
+        values: tuple[Element, ...] = totals
+    else:
+        values = combined(found.reducer, starts, totals)
+    locals_ = [Local(f"total_{k}", value.dtype) for k, value in enumerate(values)]
+    final = [
+        Store(target.buffer, target.indices, value, origins)
+        for target, value in zip(found.targets, locals_ if len(values) > 1 else values, strict=True)
+    ]
+    binds = [Bind(name, value, Seq(())) for name, value in zip(locals_, values, strict=True)]
+    init = joined((*(binds if len(values) > 1 else ()), *final))
+    return replace(block, init=init)
 
 
 def _last(block: Block, path: tuple[Stmt, ...], names: Namer, across: tuple[str, ...]) -> Stmt:
@@ -283,6 +328,7 @@ def _last(block: Block, path: tuple[Stmt, ...], names: Namer, across: tuple[str,
         predicate=TRUE,
         body=guarded,
         annotations=((ACROSS, across),),
+        reducer=None if across[0] else block.reducer,
     )
     return _without_lanes(replace_statement(made.nest, shell, new))
 

@@ -12,6 +12,7 @@ from ....ir.analysis.occurrences import Occurrence
 from ....ir.loop.memory_scopes import OF_BLOCK, PRIVATE
 from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
 from ....ir.loop.visit import stores, walk
+from ....ir.sizes import storage_bytes
 from ....ir.symbolic import Expr, Var, as_expr, const_value, product, to_text
 from ....schedules.primitives.layout.storage_align import STORAGE_ALIGN
 from ....target.gpus import BLOCK_AXES, THREAD_AXES
@@ -156,7 +157,7 @@ def _with_own(buffer: Buffer, tree: Tree, axes: frozenset[str]) -> tuple[For, ..
 
 def _bytes(compact: CompactedBuffer) -> int | None:
     size = const_value(product(compact.buffer.shape))
-    return None if size is None else size * compact.buffer.dtype.bytes
+    return None if size is None else storage_bytes(size, compact.buffer.dtype)
 
 
 def _is_several(loop: For) -> bool:

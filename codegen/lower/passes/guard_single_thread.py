@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from ....ir.identity import Uid
 from ....ir.loop.memory_scopes import PRIVATE
-from ....ir.loop.nodes import Block, For, If, Let, PrimFunc, Stmt, Store
-from ....ir.loop.visit import children, loads, stores, transform
+from ....ir.loop.nodes import Bind, Block, For, If, Let, Load, PrimFunc, Stmt, Store
+from ....ir.loop.visit import children, loads, stores, transform, walk_element
 from ....ir.symbolic import Bool, all_of, eq
 from ....target.target import Target
 from ..analysis.launch_axes import launch_axes
@@ -69,6 +69,8 @@ def _repeated(body: Stmt) -> tuple[Uid, ...]:
             case Store(buffer=buffer) if once and buffer.scope not in PRIVATE:
                 guarded[uid] = None
             case Store() if any(loads(statement)):
+                reading.add(uid)
+            case Bind(value=value) if any(isinstance(e, Load) for e in walk_element(value)):
                 reading.add(uid)
             case _:
                 pass

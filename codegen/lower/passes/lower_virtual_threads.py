@@ -10,12 +10,14 @@ from ....ir.analysis.occurrences import Occurrence, occurrences, separated_by
 from ....ir.loop.nodes import (
     INTRINSIC,
     Alloc,
+    Bind,
     Block,
     Buffer,
     Element,
     For,
     Let,
     Load,
+    Local,
     PrimFunc,
     Stmt,
     Store,
@@ -100,14 +102,14 @@ def _push(statement: Stmt, loop: For) -> Stmt:
     """Wrap the innermost statements that depend on the loop variable."""
     if any(loop.var in term.free for term in _own(statement)):
         return replace(loop, body=statement)
-    if isinstance(statement, Store | Let) or _is_leaf(statement):
+    if isinstance(statement, Store | Let | Bind) or _is_leaf(statement):
         return statement
     return with_children(statement, tuple(_push(c, loop) for c in children(statement)))
 
 
 def _own(statement: Stmt) -> tuple[Expr | Bool, ...]:
     """Return the terms of a statement, and of its nested statements if it is indivisible."""
-    if isinstance(statement, Let) or _is_leaf(statement):
+    if isinstance(statement, Let | Bind) or _is_leaf(statement):
         return tuple(t for s in walk(statement) for t in _terms(s))
     return _terms(statement)
 
@@ -115,7 +117,7 @@ def _own(statement: Stmt) -> tuple[Expr | Bool, ...]:
 def _terms(statement: Stmt) -> tuple[Expr | Bool, ...]:
     """Return the terms of a statement, without those of nested statements."""
     match statement:
-        case Store(value=value):
+        case Store(value=value) | Bind(value=value):
             parts = (statement, *walk_element(value))
         case Let(load=load):
             parts = (statement, load)
@@ -144,8 +146,13 @@ def _private(func: PrimFunc, loop: For) -> list[Buffer]:
 def _depends(write: Occurrence, loop: For) -> bool:
     """Return whether the iterations of a loop may write different values.
 
-    A value computed from the temporaries of an iteration depends on the iteration, too.
+    A value computed from the temporaries of an iteration depends on the iteration, too, and one
+    that uses bound values may do.
     """
+    if isinstance(write.statement, Store) and any(
+        isinstance(e, Local) for e in walk_element(write.statement.value)
+    ):
+        return True
     terms = (t for s in (write.statement, *write.binders) for t in _terms(s))
     return any(loop.var in t.free for t in (*write.guards, *terms)) or any(
         r.buffer.scope != "global" for r in loads(write.statement)

@@ -25,6 +25,7 @@ from ....target.target import Target
 from ...errors import MemoryScopeError
 from ..annotations import ATOMIC
 from ..lowering_pass import GPU, Pass
+from ..machine_dtypes import require_machine_dtype
 from .combine_cross_thread_reductions import repeated_part, spatial_loops
 
 _SHARED: Final = frozenset({"shared"})
@@ -65,6 +66,10 @@ class MarkAtomicUpdates(Pass):
             names = tuple(b.name for b in _atomic_buffers(tree, statement))
             if not names:
                 return statement
+            for buffer in _atomic_buffers(tree, statement):
+                require_machine_dtype(
+                    buffer, statement, func.name, "atomic update", "a loop that exchanges a word"
+                )
             return replace(statement, annotations=(*statement.annotations, (ATOMIC, names)))
 
         return replace(func, body=transform(func.body, change))

@@ -10,7 +10,7 @@ from typing import Final
 
 from ....ir.analysis import update_of
 from ....ir.identity import Uid
-from ....ir.loop.builder import identity_of
+from ....ir.loop.combiners import identity_of
 from ....ir.loop.nodes import (
     INTRINSIC,
     Binary,
@@ -27,6 +27,7 @@ from ....ir.loop.nodes import (
     Store,
 )
 from ....ir.loop.visit import children, loads, seq, stores, substitute_in, transform, with_children
+from ....ir.sizes import storage_bytes
 from ....ir.symbolic import (
     TRUE,
     Bool,
@@ -416,7 +417,7 @@ def _joined(left: _Sum, right: _Sum) -> _Sum:
 
 def _sum(store: Store, path: tuple[Stmt, ...], loop: For, lanes: tuple[For, ...]) -> _Sum | None:
     found = update_of(store)
-    if found is None or found[0] != "add":
+    if found is None or found[0] != "add" or not store.buffer.dtype.is_machine:
         return None
     free = frozenset[Var]().union(*(i.free for i in store.indices))
     loops = [s for s in path if isinstance(s, For)]
@@ -440,13 +441,13 @@ def _sum(store: Store, path: tuple[Stmt, ...], loop: For, lanes: tuple[For, ...]
 
 
 def _is_small(store: Store, tiles: tuple[For, ...]) -> bool:
-    total = store.buffer.dtype.bytes
+    total = 1
     for one in tiles:
         extent = const_value(one.extent)
         if extent is None:
             return False
         total *= extent
-    return total <= MAX_ACCUMULATOR_BYTES
+    return storage_bytes(total, store.buffer.dtype) <= MAX_ACCUMULATOR_BYTES
 
 
 def _is_covered(store: Store, loops: tuple[For, ...]) -> bool:

@@ -10,7 +10,7 @@ from ....ir.analysis import update_of
 from ....ir.analysis.bounds import checks_stores
 from ....ir.dtype import DType
 from ....ir.identity import Uid
-from ....ir.loop.builder import Combiner, identity_of
+from ....ir.loop.combiners import Combiner, identity_of
 from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Let, Load, PrimFunc, Stmt, Store
 from ....ir.loop.visit import (
     children,
@@ -21,6 +21,7 @@ from ....ir.loop.visit import (
     walk,
     with_children,
 )
+from ....ir.sizes import storage_bytes
 from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, as_expr, conjuncts, const_value, var
 from ....target.target import Target
 from ..lowering_pass import CPU, Pass
@@ -152,7 +153,7 @@ class _Reduction:
     @property
     def size(self) -> int:
         """The size of all lanes in bytes."""
-        return self.dtype.bytes * (const_value(self.lanes.extent) or 0)
+        return storage_bytes(const_value(self.lanes.extent) or 0, self.dtype)
 
     @property
     def dtype(self) -> DType:
@@ -186,7 +187,7 @@ def _reduction(store: Store, path: tuple[Stmt, ...]) -> _Reduction | None:
     step = update_of(store)
     loops = [s for s in path if isinstance(s, For)]
     branches = [s for s in path if isinstance(s, If)]
-    if step is None or any(isinstance(s, Let) for s in path):
+    if step is None or not store.buffer.dtype.is_machine or any(isinstance(s, Let) for s in path):
         return None
     if any(b.otherwise is not None for b in branches):
         return None
@@ -204,13 +205,13 @@ def _reduction(store: Store, path: tuple[Stmt, ...]) -> _Reduction | None:
 
 
 def _small(store: Store, loops: tuple[For, ...]) -> bool:
-    total = store.buffer.dtype.bytes
+    total = 1
     for one in loops:
         count = const_value(one.extent)
         if count is None:
             return False
         total *= count
-    return total <= MAX_ACCUMULATOR_BYTES
+    return storage_bytes(total, store.buffer.dtype) <= MAX_ACCUMULATOR_BYTES
 
 
 def _redirect(body: Stmt, pairs: list[tuple[_Reduction, Buffer]], chain: Expr) -> Stmt:

@@ -22,6 +22,7 @@ def bind_integer(
     context = elements.context
     value = as_index(elements.value(let.load))
     lower, upper = context.term(let.lower), context.term(let.upper)
+    limits = lower, upper
     source, name = context.source, let.var.name
     bound = var(name, lower=let.var.lower, upper=let.var.upper)
     inner = context.binding(let.var, bound)
@@ -32,9 +33,9 @@ def bind_integer(
         before = [Let(raw, value, source)] if unsigned else []
         value = Index(select(raw < 0, upper - 1, raw)) if unsigned else value
         value = Binary("max", Binary("min", value, Index(upper - 1)), Index(lower))
-        return [*before, Let(bound, value, source)], inner
+        return [*before, Let(bound, value, source, limits)], inner
     if let.mode != "checked":
-        return [Let(bound, value, source)], inner
+        return [Let(bound, value, source, limits)], inner
     inside = context.assumptions.decide(all_of(lower <= raw, raw < upper))
     where = _location(let, context)
     text = f"{let.load.buffer.name}: integer read from memory is out of range{where}"
@@ -43,7 +44,7 @@ def bind_integer(
     if unsigned:
         large = fail(CODE_RANGE_UNSIGNED, text, numbers, context)
         checks.insert(0, If(Predicate(raw < 0), large, (), source))
-    return [Let(raw, value, source), *checks, Let(bound, Index(raw), source)], inner
+    return [Let(raw, value, source), *checks, Let(bound, Index(raw), source, limits)], inner
 
 
 def _location(let: loop.Let, context: LoweringContext) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ....ir.loop.nodes import Buffer
+from ....ir.sizes import shape_bytes, storage_bytes
 from ....ir.symbolic import Expr, Var, as_expr, const_value, linear_form, product, substitute, total
 from ....ir.thread.nodes import Reg
 from ....ir.thread.types import POINTER
 from .context import LoweringContext
+
+ZERO: Final = as_expr(0)
 
 
 def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
@@ -21,9 +25,9 @@ def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
 def size_of(buffer: Buffer) -> Expr:
     """Return the number of bytes from the first element to the end of the last."""
     if buffer.strides is None:
-        return product(buffer.shape) * buffer.dtype.bytes
+        return shape_bytes(buffer.shape, buffer.dtype)
     reach = total((d - 1) * s for d, s in zip(buffer.shape, buffer.strides, strict=True))
-    return (reach + 1) * buffer.dtype.bytes
+    return storage_bytes(reach + 1, buffer.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,9 @@ class ElementAddress:
     ``offset`` is the offset of lane 0 in bytes. ``step`` is the distance between lanes in bytes: 0
     if all lanes access one element, None if the distance varies; then ``offset`` depends on the
     lane variable. ``alignment`` is the alignment of the address in bytes.
+
+    Elements of a packed dtype share bytes: ``offset`` is that of the byte, ``element`` is the index
+    of the element of lane 0, and ``distance`` is that of the elements of lanes, None if it varies.
     """
 
     buffer: Buffer
@@ -40,11 +47,19 @@ class ElementAddress:
     offset: Expr
     step: Expr | None
     alignment: int
+    element: Expr = ZERO
+    distance: Expr | None = None
 
     @property
     def contiguous(self) -> bool:
         """Whether consecutive lanes access consecutive elements."""
-        return self.step is not None and self.step == as_expr(self.buffer.dtype.bytes)
+        return self.step is not None and self.step == as_expr(self.buffer.dtype.alignment)
+
+    @property
+    def shift(self) -> Expr:
+        """The position of the lowest bit of a packed element in its byte."""
+        dtype = self.buffer.dtype
+        return self.element % dtype.per_byte * dtype.bits
 
     @property
     def uniform(self) -> bool:
@@ -56,7 +71,7 @@ class ElementAddress:
         size = const_value(size_of(self.buffer))
         if self.buffer.scope != "local" or size is None or not self.contiguous:
             return False
-        last = lanes * self.buffer.dtype.bytes
+        last = lanes * self.buffer.dtype.alignment
         lower, upper = self.offset.lower, self.offset.upper
         return lower is not None and lower >= 0 and upper is not None and upper + last <= size
 
@@ -88,15 +103,30 @@ class BufferAddresses:
         flat = as_expr(0)
         for index, stride in zip(indices, self._strides[buffer], strict=True):
             flat += index * stride
-        offset = context.term(flat) * buffer.dtype.bytes
+        if buffer.dtype.is_packed:
+            return self._packed(buffer, base, context.term(flat), context)
+        offset = context.term(flat) * buffer.dtype.alignment
         if context.lanes is None or not context.varies(offset):
-            return ElementAddress(buffer, base, offset, as_expr(0), buffer.dtype.bytes)
+            return ElementAddress(buffer, base, offset, ZERO, buffer.dtype.alignment)
         return self._by_lane(buffer, base, offset, context.lanes.var)
 
     @staticmethod
     def _by_lane(buffer: Buffer, base: Reg, offset: Expr, lane: Var) -> ElementAddress:
         form = linear_form(offset, (lane,))
         if form is None:
-            return ElementAddress(buffer, base, offset, None, buffer.dtype.bytes)
+            return ElementAddress(buffer, base, offset, None, buffer.dtype.alignment)
         start = substitute(offset, {lane: 0})
-        return ElementAddress(buffer, base, start, form.coefficients[lane], buffer.dtype.bytes)
+        return ElementAddress(buffer, base, start, form.coefficients[lane], buffer.dtype.alignment)
+
+    @staticmethod
+    def _packed(
+        buffer: Buffer, base: Reg, element: Expr, context: LoweringContext
+    ) -> ElementAddress:
+        """Return the address of the byte of an element, or of one byte per lane."""
+        offset = element // buffer.dtype.per_byte
+        if context.lanes is None or not context.varies(element):
+            return ElementAddress(buffer, base, offset, ZERO, 1, element)
+        lane = context.lanes.var
+        form = linear_form(element, (lane,))
+        distance = None if form is None else form.coefficients[lane]
+        return ElementAddress(buffer, base, offset, None, 1, element, distance)

@@ -79,6 +79,13 @@ class LoweringContext:
         return replace(self, values=values, lanes=None, mask=TRUE)
 
     @property
+    def lane_var(self) -> Var:
+        """The lane variable of a vector."""
+        if self.lanes is None:
+            raise TypeError("the statement is not in a vectorized loop")
+        return self.lanes.var
+
+    @property
     def count(self) -> int:
         """The number of lanes, 1 outside of vectors."""
         return 1 if self.lanes is None else self.lanes.count

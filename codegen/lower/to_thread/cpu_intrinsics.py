@@ -135,7 +135,7 @@ def _concern_single_loops(
 
 
 def _operand(window: Window, context: LoweringContext, memory: BufferAddresses) -> Operand:
-    buffer, width = window.buffer, window.buffer.dtype.bytes
+    buffer, width = window.buffer, window.buffer.dtype.alignment
     return Operand(
         memory.add(buffer),
         context.term(window.offset) * width,

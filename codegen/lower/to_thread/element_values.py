@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, TypeGuard, assert_never
 
-from ....ir.dtype import DType, i64
+import numpy as np
+
+from ....ir.dtype import DType, f32, i64, u8
 from ....ir.loop import nodes as loop
 from ....ir.loop.visit import operands as loop_operands, walk_element
-from ....ir.symbolic import Bool, Expr, all_of
+from ....ir.narrowing import narrowed
+from ....ir.symbolic import Bool, Expr, all_of, substitute
 from ....ir.thread.nodes import (
     Address,
     Assign,
@@ -31,10 +36,13 @@ from ....ir.thread.nodes import (
 )
 from ....ir.thread.types import VectorType
 from ....ir.thread.visit import operands
-from ..math import Code, binary_function, unary_function
+from ..math import Code, apply_function, converted, reinterpreted
+from . import packed
 from .bounds_checks import AccessChecks
 from .buffer_addresses import BufferAddresses, ElementAddress
 from .context import LoweringContext
+
+_NO_VALUES: Final[Mapping[loop.Local, Value]] = MappingProxyType({})
 
 DEEPEST: Final = 80
 """The depth of a value above which it is assigned to a register."""
@@ -52,6 +60,13 @@ def widen(value: Value, lanes: int) -> Value:
     if isinstance(value, Const):
         return Const(value.value, VectorType(value.type.dtype, lanes))
     return Broadcast(value, lanes)
+
+
+def constant(value: float, dtype: DType) -> Const:
+    """Return a number in the register type of its dtype."""
+    if dtype.is_float and not dtype.is_machine:
+        value = int(narrowed(np.asarray(value, np.float64), dtype).view(dtype.register.numpy))
+    return Const(value, VectorType(dtype.register))
 
 
 def predicate(claim: Bool, context: LoweringContext) -> Value:
@@ -79,19 +94,22 @@ class Elements:
         *,
         guard: Value | None = None,
         checks: AccessChecks | None = None,
+        bound: Mapping[loop.Local, Value] = _NO_VALUES,
     ) -> None:
         """Initialize for one statement.
 
         ``guard`` is an additional mask of loads, in a side of a ``Where``. ``checks`` are
-        the accesses whose indices are checked, if any.
+        the accesses whose indices are checked, if any. ``bound`` are the values with a name.
         """
         self.memory = memory
         self.context = context
         self.before = before
         self.guard = guard
         self.checks = checks
+        self.bound = bound
         self._values: dict[loop.Element, Value] = {}
         self._depths: dict[Value, int] = {}
+        self._fields: dict[Value, tuple[Value, int]] = {}
 
     def value(self, element: loop.Element) -> Value:
         """Lower an element, operands first; equal elements become one value."""
@@ -135,33 +153,60 @@ class Elements:
         context = self.context
         match element:
             case loop.Number(value=value, dtype=dtype):
-                return Const(value, VectorType(dtype))
+                return constant(value, dtype)
             case loop.Index(value=term, dtype=dtype):
-                found = index(context.term(term), context)
-                return self.cast(found, dtype)
+                return converted(index(context.term(term), context), i64, dtype)
             case loop.Condition(value=claim):
                 return predicate(context.assumptions.decide(context.term(claim)), context)
             case loop.Load(buffer=buffer, indices=indices):
                 self.check(buffer, indices)
                 return self.load(self.memory.access(buffer, indices, context))
             case loop.Unary(op=op, operand=operand):
-                return unary_function(op, self.value(operand), self._code())
+                return self._function(element, operand.dtype, op, operand)
             case loop.Binary():
                 return self._binary(element)
+            case loop.Ternary(op=op, first=first, second=second, third=third):
+                return self._function(element, first.dtype, op, first, second, third)
             case loop.Compare(op=op, left=left, right=right):
-                return Compare(op, *self._pair(left, right))
+                return Compare(op, *self._computed(left.dtype, *self._pair(left, right)))
             case loop.Cast(dtype=dtype, operand=operand):
-                return self.cast(self.value(operand), dtype)
+                found = self.value(operand)
+                if dtype is f32 and found in self._fields:
+                    return packed.as_single(*self._fields[found], operand.dtype)
+                return converted(found, operand.dtype, dtype)
+            case loop.Reinterpret(dtype=dtype, operand=operand):
+                return reinterpreted(self.value(operand), operand.dtype, dtype)
             case loop.Where():
                 return self._where(element)
+            case loop.Local():
+                return self.bound[element]
             case _:
                 assert_never(element)
 
+    def typed(self, element: loop.Element, dtype: DType) -> Value:
+        """Lower an element, and convert it to another dtype."""
+        return converted(self.value(element), element.dtype, dtype)
+
     @staticmethod
-    def cast(value: Value, dtype: DType) -> Value:
-        """Convert to another dtype, keeping the lanes."""
-        of = VectorType(dtype, lanes_of(value))
-        return value if value.type == of else Cast(of, value)
+    def _computed(dtype: DType, *values: Value) -> tuple[Value, ...]:
+        """Return the values of elements in the machine dtype that computes with them."""
+        if dtype.is_machine:
+            return values
+        return tuple(converted(v, dtype, dtype.compute) for v in values)
+
+    def _function(
+        self, element: loop.Element, dtype: DType, op: str, *operands: loop.Element
+    ) -> Value:
+        """Apply an element function, in the machine dtype that computes with its operands."""
+        values = [self.value(x) for x in operands]
+        lanes = max(map(lanes_of, values))
+        computed = (
+            self._computed(x.dtype, widen(v, lanes))[0]
+            for x, v in zip(operands, values, strict=True)
+        )
+        found = apply_function(op, tuple(computed), self._code())
+        changed = element.dtype is dtype and not dtype.is_machine
+        return converted(found, dtype.compute, dtype) if changed else found
 
     def _pair(self, left: loop.Element, right: loop.Element) -> tuple[Value, Value]:
         x, y = self.value(left), self.value(right)
@@ -173,8 +218,7 @@ class Elements:
             fused = self._contracted(element)
             if fused is not None:
                 return fused
-        x, y = self._pair(element.left, element.right)
-        return binary_function(element.op, x, y, self._code())
+        return self._function(element, element.dtype, element.op, element.left, element.right)
 
     def _code(self) -> Code:
         return Code(self.before, self.context.source)
@@ -228,7 +272,7 @@ class Elements:
             part = self._inside(inner, self.guard)
             sides.append((part.value(side), inner))
         lanes = max(lanes_of(value) for value, _ in sides)
-        result = Reg("chosen", VectorType(element.dtype, lanes))
+        result = Reg("chosen", VectorType(element.dtype.register, lanes))
         source = self.context.source
         then, otherwise = (
             (*inner, Assign(result, widen(value, lanes), source)) for value, inner in sides
@@ -241,7 +285,14 @@ class Elements:
         return self._inside(self.before, guard).value(side)
 
     def _inside(self, before: list[Stmt], guard: Value | None) -> Elements:
-        return Elements(self.memory, self.context, before, guard=guard, checks=self.checks)
+        return Elements(
+            self.memory, self.context, before, guard=guard, checks=self.checks, bound=self.bound
+        )
+
+    def load_byte(self, access: ElementAddress) -> Value:
+        """Load the byte of a packed element; its other bits may be uninitialized."""
+        address = Address(access.base, access.offset, 1)
+        return Load(VectorType(u8), address, mask=self.mask(), partial=True)
 
     def check(self, buffer: loop.Buffer, indices: tuple[Expr, ...]) -> None:
         """Check an access against the shape of its buffer, if it is to be checked."""
@@ -259,9 +310,11 @@ class Elements:
 
     def load(self, access: ElementAddress) -> Value:
         """Load an element, or one element per lane."""
-        dtype = access.buffer.dtype
+        dtype = access.buffer.dtype.register
+        if access.buffer.dtype.is_packed:
+            return self._load_packed(access)
         if access.uniform:
-            return self._load_uniform(access)
+            return self._load_uniform(access, dtype)
         of = VectorType(dtype, self.context.count)
         if access.step is None:
             return Gather(of, access.base, index(access.offset, self.context), self.mask())
@@ -270,8 +323,30 @@ class Elements:
         free = access.private(self.context.count)
         return Load(of, address, stride, None if free else self.mask())
 
-    def _load_uniform(self, access: ElementAddress) -> Value:
+    def _load_packed(self, access: ElementAddress) -> Value:
+        """Load the bytes of packed elements, and extract the elements."""
         dtype = access.buffer.dtype
+        if access.uniform:
+            byte = self._load_uniform(access, u8)
+            return packed.field(byte, index(access.shift, self.context), dtype)
+        count, mask = self.context.count, self.mask()
+        if mask is None and packed.fills_bytes(access, self.context):
+            of = VectorType(u8, count // dtype.per_byte)
+            start = substitute(access.offset, {self.context.lane_var: 0})
+            return packed.unpacked(Load(of, Address(access.base, start, 1)), dtype)
+        bits = packed.strided_bits(access, self.context) if mask is None else None
+        if bits is not None:
+            start = substitute(access.offset, {self.context.lane_var: 0})
+            words = Load(VectorType(u8, count), Address(access.base, start, 1))
+            value = packed.field(words, Const(bits, VectorType(u8, count)), dtype)
+            self._fields[value] = words, bits
+            return value
+        offsets = widen(index(access.offset, self.context), count)
+        shifts = widen(index(access.shift, self.context), count)
+        found = Gather(VectorType(u8, count), access.base, offsets, mask)
+        return packed.field(found, shifts, dtype)
+
+    def _load_uniform(self, access: ElementAddress, dtype: DType) -> Value:
         plain = Load(VectorType(dtype), Address(access.base, access.offset, access.alignment))
         if self.guard is None:
             return plain

@@ -38,7 +38,7 @@ class GpuBufferAddresses(BufferAddresses):
         found = super().access(buffer, indices, context)
         if not self.aligned or not found.contiguous:
             return found
-        width = context.count * buffer.dtype.bytes
+        width = context.count * buffer.dtype.alignment
         if buffer.scope not in POINTERS and not _is_multiple(found.offset, width, context):
             return found
         return replace(found, alignment=width)

@@ -68,7 +68,7 @@ def _changed(block: loop.Block, intrinsic: Intrinsic, reason: str) -> KernelStat
 
 
 def _operand(window: Window, memory: BufferAddresses) -> Operand:
-    buffer, width = window.buffer, window.buffer.dtype.bytes
+    buffer, width = window.buffer, window.buffer.dtype.alignment
     base = memory.add(buffer)
     if buffer.scope == "fragment":
         return Operand(base, _tile(buffer, window.start) * width, (), width)
@@ -80,10 +80,10 @@ def _operand(window: Window, memory: BufferAddresses) -> Operand:
 def _alignment(offset: Expr, buffer: loop.Buffer) -> int:
     """Return the provable alignment of an address in bytes."""
     if buffer.scope == "global":
-        return buffer.dtype.bytes
+        return buffer.dtype.alignment
     modulus, rest = congruence(offset)
     size = ALIGNED
-    while size > buffer.dtype.bytes and (modulus % size or rest % size):
+    while size > buffer.dtype.alignment and (modulus % size or rest % size):
         size //= 2
     return size
 

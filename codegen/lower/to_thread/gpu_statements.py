@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ....ir.analysis import update_of
 from ....ir.loop import nodes as loop
-from ....ir.loop.builder import Combiner
+from ....ir.loop.combiners import COMBINERS, Combiner
 from ....ir.loop.visit import loads, walk as preorder
+from ....ir.sizes import storage_bytes
 from ....ir.symbolic import FALSE, TRUE, Var, as_expr, ceildiv, const_value
 from ....ir.thread.nodes import (
     Address,
     Allocate,
     Assign,
     AtomicUpdate,
+    Const,
     If,
     MachineOp,
     Offset,
@@ -26,21 +29,23 @@ from ....ir.thread.nodes import (
     Value,
 )
 from ....ir.thread.operations.nvidia import TRAP
-from ....ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER
+from ....ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER, VectorType
 from ....schedules.intrinsics.registry import intrinsic_of
 from ....target.gpus import THREAD, WARP
 from ...errors import KernelStatementError
-from ..annotations import ACROSS, ATOMIC
+from ..annotations import ACROSS, ATOMIC, SEPARATOR
 from .bounds_checks import Access
 from .buffer_addresses import size_of
 from .context import Lanes, LoweringContext
+from .element_values import Elements
 from .gpu_addresses import POINTERS, GpuBufferAddresses
 from .gpu_intrinsics import expand, fragment_size
+from .lane_scans import lane_scan
 from .scratch import Scratch
 from .statements import StatementLowering
 from .vector_access import assume_all_lanes, is_simple, vector_condition
 from .vector_chunks import element_types
-from .warp_reduce import ThreadReduction, Threads
+from .warp_reduce import Combination, Single, ThreadReduction, Threads
 
 ALIGNMENT: Final = 16
 """The minimum alignment in bytes of a buffer in registers or shared memory."""
@@ -48,14 +53,13 @@ ALIGNMENT: Final = 16
 LINE: Final = 128
 """The alignment in bytes of a temporary in global memory."""
 
-_COMBINERS: Final[dict[str, Combiner]] = {
-    "add": "add", "mul": "mul", "min": "min", "max": "max", "and": "and", "or": "or",
-    "xor": "xor",
-}  # fmt: skip
+_COMBINERS: Final[dict[str, Combiner]] = {name: name for name in COMBINERS}
 
 
 class ThreadLowering(StatementLowering):
     """The lowering of a kernel body; :attr:`allocations` must precede the result."""
+
+    carries = False
 
     def __init__(
         self,
@@ -71,7 +75,7 @@ class ThreadLowering(StatementLowering):
         self._memory = memory
         self._threads = threads
         self._name = name
-        self._totals: dict[int, Reg] = {}
+        self._totals: dict[tuple[int, str], Reg] = {}
         self._atomic = False
         self.pointer = Reg("scratch", GLOBAL_POINTER)
         self.bytes = as_expr(0)
@@ -87,8 +91,8 @@ class ThreadLowering(StatementLowering):
                 continue
             size = const_value(size_of(buffer)) or 0
             if buffer.scope == "fragment":
-                size = fragment_size(buffer) * buffer.dtype.bytes
-            alignment = max(ALIGNMENT, buffer.dtype.bytes)
+                size = storage_bytes(fragment_size(buffer), buffer.dtype)
+            alignment = max(ALIGNMENT, buffer.dtype.alignment)
             self.allocations.append(Allocate(self.memory.add(buffer), size, alignment))
 
     def statement(self, statement: loop.Stmt, context: LoweringContext) -> None:
@@ -133,7 +137,7 @@ class ThreadLowering(StatementLowering):
         target = self.memory.access(store.buffer, store.indices, context)
         elements = self._elements(context)
         elements.check(store.buffer, store.indices)
-        value = elements.cast(elements.value(change.right), store.buffer.dtype)
+        value = elements.typed(change.right, store.buffer.dtype)
         address = Address(target.base, target.offset, target.alignment)
         self.out.append(AtomicUpdate(op, address, value, None, source, relaxed=True))
 
@@ -147,7 +151,7 @@ class ThreadLowering(StatementLowering):
     def _vectorized(self, nest: loop.For, count: int, context: LoweringContext) -> None:
         lanes = self._width(nest)
         single = self._atomic or any(map(self._is_atomic, preorder(nest.body)))
-        single = single or self.checks.inside(nest.body)
+        single = single or self.checks.inside(nest.body) or lane_scan(nest) is not None
         if context.lanes is not None or not is_simple(nest.body) or lanes < 2 or single:
             self._unrolled(nest, range(count), context)
             return
@@ -212,26 +216,80 @@ class ThreadLowering(StatementLowering):
         self, block: loop.Block, across: tuple[str, ...], context: LoweringContext
     ) -> None:
         """Combine the partial results of the threads, and store the total over each of them."""
-        op, name, *axes = across
-        part = next((r for r in loads(block.body) if r.buffer.name == name), None)
-        if part is None:
+        op, named, *axes = across
+        names = named.split(SEPARATOR)
+        found = {r.buffer.name: r for r in loads(block.body)}
+        if any(name not in found for name in names):
             return  # The total is unused in this version of the kernel.
+        parts = tuple(found[name] for name in names)
         elements = self._elements(context)
-        own = elements.value(part)
+        own = tuple(elements.value(part) for part in parts)
         source = replace(context.source, uid=block.uid, name=block.name)
-        scratch = self._slots(block.uid, part.buffer, tuple(axes))
-        combination = ThreadReduction(self._threads, _COMBINERS[op], scratch, source)
-        total = combination.total(own, part.dtype, tuple(axes))
-        element = self.memory.access(part.buffer, part.indices, context)
+        scratch = tuple(self._slots(block.uid, part.buffer, tuple(axes)) for part in parts)
+        combine: Combination
+        if block.reducer is None:
+            combine = Single(_COMBINERS[op], parts[0].dtype)
+        else:
+            combine = _Reduction(block.reducer, self, context)
+        combination = ThreadReduction(self._threads, combine, scratch, source)
+        totals = combination.total(own, tuple(axes))
         self.out.extend(combination.out)
-        address = Address(element.base, element.offset, element.alignment)
-        self.out.append(Store(address, total, source=source))
+        for part, total in zip(parts, totals, strict=True):
+            element = self.memory.access(part.buffer, part.indices, context)
+            address = Address(element.base, element.offset, element.alignment)
+            self.out.append(Store(address, total, source=source))
         self.statement(block.body, replace(context, source=source))
 
     def _slots(self, uid: int, part: loop.Buffer, axes: tuple[str, ...]) -> Reg:
         """Return the shared memory of a reduction, allocated on first use."""
-        if uid not in self._totals:
-            reg = self._totals[uid] = Reg(f"{part.name}s", SHARED_POINTER)
-            size = self._threads.slots(axes) * part.dtype.bytes
+        key = uid, part.name
+        if key not in self._totals:
+            reg = self._totals[key] = Reg(f"{part.name}s", SHARED_POINTER)
+            size = storage_bytes(self._threads.slots(axes), part.dtype)
             self.allocations.append(Allocate(reg, size, ALIGNMENT))
-        return self._totals[uid]
+        return self._totals[key]
+
+    def elements_with(
+        self, bound: Mapping[loop.Local, Value], out: list[Stmt], context: LoweringContext
+    ) -> Elements:
+        """Return the lowering of elements of given locals; ``out`` collects statements."""
+        return Elements(self.memory, context, out, bound=bound)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduction:
+    """A reducer as an operation on the values of two threads."""
+
+    reducer: loop.Reducer
+    lowering: ThreadLowering
+    context: LoweringContext
+
+    @property
+    def identities(self) -> tuple[Const, ...]:
+        """The identities of the reducer."""
+        return tuple(Const(n.value, VectorType(n.dtype)) for n in self.reducer.identities)
+
+    @property
+    def exchangeable(self) -> bool:
+        """False, as the rounding of results may depend on the order of the operands."""
+        return False
+
+    def __call__(
+        self, left: tuple[Reg, ...], right: tuple[Value, ...], out: list[Stmt]
+    ) -> tuple[Value, ...]:
+        """Return the results."""
+        reducer = self.reducer
+        bound: dict[loop.Local, Value] = dict(zip(reducer.left, left, strict=True))
+        for local, value in zip(reducer.right, right, strict=True):
+            bound[local] = _kept(local.name, value, out, self.context)
+        for local, value in reducer.binds:
+            made = self.lowering.elements_with(bound, out, self.context).value(value)
+            bound[local] = _kept(local.name, made, out, self.context)
+        elements = self.lowering.elements_with(bound, out, self.context)
+        return tuple(elements.value(result) for result in reducer.results)
+
+
+def _kept(name: str, value: Value, out: list[Stmt], context: LoweringContext) -> Reg:
+    reg = Reg(name, value.type)
+    out.append(Assign(reg, value, context.source))
+    return reg

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....ir.analysis import update_of
 from ....ir.loop import nodes as loop
-from ....ir.loop.builder import identity_of
+from ....ir.loop.combiners import identity_of
 from ....ir.thread.nodes import Const, Reduce, Select, Value
 from ....ir.thread.types import VectorType
 from ..math import combined
@@ -14,7 +14,8 @@ from .element_values import Elements, lanes_of, widen
 
 def is_lane_reduction(store: loop.Store, context: LoweringContext) -> bool:
     """Return whether a store reduces one value per lane into an element."""
-    return context.lanes is not None and update_of(store) is not None
+    machine = store.buffer.dtype.is_machine
+    return context.lanes is not None and machine and update_of(store) is not None
 
 
 def reduce_lanes(store: loop.Store, elements: Elements) -> Value:

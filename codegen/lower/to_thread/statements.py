@@ -7,7 +7,8 @@ from typing import assert_never
 
 from ....ir.analysis.unrolled import UNROLL_LIMIT
 from ....ir.loop import nodes as loop
-from ....ir.loop.visit import walk
+from ....ir.loop.scans import scanning
+from ....ir.loop.visit import walk, walk_element
 from ....ir.symbolic import (
     FALSE,
     TRUE,
@@ -24,6 +25,9 @@ from ....ir.symbolic import (
 )
 from ....ir.thread.nodes import (
     Address,
+    Assign,
+    Const,
+    Extract,
     If,
     Loop,
     Parallel,
@@ -41,19 +45,24 @@ from ....polling import poll
 from ....target.cpus import Cpu
 from ..analysis.cost_estimate import estimated_work
 from ..analysis.linear_limits import solve
+from . import packed
 from .bound_integers import bind_integer
 from .bounds_checks import Access, AccessChecks, fail
 from .buffer_addresses import BufferAddresses, ElementAddress
 from .context import Lanes, LoweringContext
 from .cpu_intrinsics import expand
-from .element_values import Elements, index, predicate, widen
+from .element_values import Elements, constant, index, lanes_of, predicate, widen
 from .lane_reductions import is_lane_reduction, reduce_lanes
+from .lane_scans import carried_scan, carry_at, fills_lanes, lane_scan, scan_lanes
 from .scratch import Scratch
 from .vector_chunks import chunks
 
 
 class StatementLowering:
     """The lowering of statements in order; :attr:`out` is the current output list."""
+
+    carries = True
+    """Whether the results of a scan stay in registers between vectors."""
 
     def __init__(
         self,
@@ -75,6 +84,9 @@ class StatementLowering:
         self.out: list[Stmt] = []
         self.parallel = False
         self._lanes: dict[tuple[Var, int], Var] = {}
+        self._bound: dict[loop.Local, Value] = {}
+        self._scanned: loop.Block | None = None
+        self._carried: tuple[Reg, ...] = ()
 
     def body(self, statement: loop.Stmt, context: LoweringContext) -> tuple[Stmt, ...]:
         """Return the statements that a statement is lowered to."""
@@ -93,6 +105,9 @@ class StatementLowering:
             case loop.Block(uid=uid, name=name, body=body, origins=origins):
                 source = Source(uid, name, origins | context.source.origins)
                 inner = replace(context, source=source)
+                if statement is self._scanned and (context.lanes or self._carried):
+                    self._scan(statement, inner)
+                    return
                 checked = self.checks.inside(statement.body)
                 made = None if checked else expand(statement, inner, self.memory)
                 if made is None:
@@ -107,6 +122,8 @@ class StatementLowering:
                 self._let(statement, context)
             case loop.Store():
                 self._store(statement, context)
+            case loop.Bind():
+                self._bind(statement, context)
             case loop.Alloc(buffer=buffer):
                 raise TypeError(f"the allocation of {buffer.name!r} was not placed")
             case _:
@@ -195,10 +212,37 @@ class StatementLowering:
 
     def _serial(self, nest: loop.For, extent: Expr, context: LoweringContext) -> None:
         inner = replace(context, assumptions=context.assumptions.iterating(nest.var, extent))
+        before, self._carried = self._carried, self._carry(nest, extent, context)
         body = self.body(nest.body, inner)
+        self._carried = before
         if body:
             zero = as_expr(0)
             self.out.append(Loop(nest.var, zero, extent, body, 1, self._source(nest, context)))
+
+    def _carry(self, nest: loop.For, extent: Expr, context: LoweringContext) -> tuple[Reg, ...]:
+        """Return registers with the results before the first vector of a scan in a loop."""
+        scan = carried_scan(nest)
+        if scan is None or not self.carries or self.debug or context.lanes is not None:
+            return ()
+        first = context.binding(nest.var, as_expr(0)).binding(scan[0].var, as_expr(0))
+        some = context.assumptions.decide(context.term(extent) >= 1)
+        outer, self.out = self.out, []
+        values = carry_at(
+            scan[1], self, replace(first, assumptions=first.assumptions.assuming(some))
+        )
+        registers = tuple(
+            Reg(x.name, v.type) for x, v in zip(scan[1].reducer.left, values, strict=True)
+        )
+        pairs = zip(registers, values, strict=True)
+        made = (*self.out, *(Assign(r, v, context.source) for r, v in pairs))
+        self.out = outer
+        if some is TRUE:
+            self.out.extend(made)
+            return registers
+        pairs = zip(registers, scan[1].reducer.identities, strict=True)
+        none = tuple(Assign(r, constant(n.value, n.dtype), context.source) for r, n in pairs)
+        self.out.append(If(Predicate(some), made, none, context.source))
+        return registers
 
     def _parallel(self, nest: loop.For, extent: Expr, context: LoweringContext) -> None:
         assumptions = context.assumptions.iterating(nest.var, extent)
@@ -220,9 +264,12 @@ class StatementLowering:
             self.statement(nest.body, context.binding(nest.var, as_expr(value)))
 
     def _vectorized(self, nest: loop.For, count: int, context: LoweringContext) -> None:
-        if context.lanes is not None or _has_vectors(nest.body) or _needs_scalars(nest):
+        scan = lane_scan(nest)
+        scalar = context.lanes is not None or (scan is not None and not fills_lanes(nest, scan[0]))
+        if scalar or _has_vectors(nest.body) or _needs_scalars(nest):
             self._unrolled(nest, range(count), context)
             return
+        outer, self._scanned = self._scanned, None if scan is None else scan[0]
         for chunk in chunks(nest, count, self.cpu):
             start = as_expr(chunk.start)
             if chunk.lanes == 1:
@@ -233,6 +280,29 @@ class StatementLowering:
             if chunk.active < chunk.lanes:
                 inner = replace(inner, mask=lane < chunk.active)
             self.statement(nest.body, inner)
+        self._scanned = outer
+
+    def _scan(self, block: loop.Block, context: LoweringContext) -> None:
+        """Scan the values of the lanes, and store the results."""
+        scan = scanning(block)
+        if scan is None:
+            raise TypeError(f"block {block.name!r} is not a scan")
+        carried = self._carried or carry_at(scan, self, context.lane(as_expr(0)))
+        values = scan_lanes(scan, carried, self, context)
+        for target, local, value in zip(scan.targets, scan.reducer.left, values, strict=True):
+            self._bound[local] = value
+            self._store(loop.Store(target.buffer, target.indices, local, scan.origins), context)
+        for register, value in zip(self._carried, values, strict=False):
+            last = _extracted(value, context.count - 1)
+            self.out.append(Assign(register, last, context.source))
+
+    def elements_of(self, context: LoweringContext) -> Elements:
+        """Return the lowering of elements at the current position."""
+        return self._elements(context)
+
+    def bind_local(self, local: loop.Local, value: Value) -> None:
+        """Set the value of a local."""
+        self._bound[local] = value
 
     def _lane(self, counter: Var, lanes: int) -> Var:
         """Return the lane variable of a loop, shared by all copies so that cached terms match."""
@@ -242,7 +312,18 @@ class StatementLowering:
         return self._lanes[key]
 
     def _elements(self, context: LoweringContext) -> Elements:
-        return Elements(self.memory, context, self.out, checks=self.checks)
+        return Elements(self.memory, context, self.out, checks=self.checks, bound=self._bound)
+
+    def _bind(self, bind: loop.Bind, context: LoweringContext) -> None:
+        """Assign a value to a register, which the rest of the statements use."""
+        elements = self._elements(context)
+        value = elements.typed(bind.value, bind.local.dtype)
+        if not isinstance(value, Const | Reg):
+            reg = Reg(bind.local.name, value.type)
+            self.out.append(Assign(reg, value, context.source))
+            value = reg
+        self._bound[bind.local] = value
+        self.statement(bind.body, context)
 
     def _let(self, let: loop.Let, context: LoweringContext) -> None:
         elements = self._elements(context)
@@ -263,9 +344,12 @@ class StatementLowering:
         if context.lanes is not None and target.uniform:
             self._store_uniform(store, target, context)
             return
+        if store.buffer.dtype.is_packed:
+            self._store_packed(store, target, context)
+            return
         elements = self._elements(context)
         elements.check(store.buffer, store.indices)
-        value = elements.cast(elements.value(store.value), store.buffer.dtype)
+        value = elements.typed(store.value, store.buffer.dtype)
         self._write(target, widen(value, context.count), elements)
 
     def _write(self, target: ElementAddress, value: Value, elements: Elements) -> None:
@@ -290,15 +374,47 @@ class StatementLowering:
             elements = self._elements(context)
             elements.check(store.buffer, store.indices)
             value = reduce_lanes(store, elements)
-            address = Address(target.base, target.offset, target.buffer.dtype.bytes)
+            address = Address(target.base, target.offset, target.alignment)
             self.out.append(Store(address, value, None, None, context.source))
             return
+        self._store_by_lane(store, context)
+
+    def _store_packed(
+        self, store: loop.Store, target: ElementAddress, context: LoweringContext
+    ) -> None:
+        """Store whole bytes of packed elements; change the bits of other elements one by one."""
+        elements, dtype = self._elements(context), store.buffer.dtype
+        if context.lanes is None:
+            elements.check(store.buffer, store.indices)
+            value = elements.typed(store.value, dtype)
+            byte, shift = elements.load_byte(target), index(target.shift, context)
+            value = packed.inserted(byte, shift, value, dtype)
+            address = Address(target.base, target.offset, 1)
+            self.out.append(Store(address, value, None, elements.mask(), context.source))
+        elif elements.mask() is None and packed.fills_bytes(target, context):
+            elements.check(store.buffer, store.indices)
+            value = widen(elements.typed(store.value, dtype), context.count)
+            offset = substitute(target.offset, {context.lane_var: 0})
+            address = Address(target.base, offset, 1)
+            self.out.append(Store(address, packed.packed(value, dtype), source=context.source))
+        else:
+            self._store_by_lane(store, context)
+
+    def _store_by_lane(self, store: loop.Store, context: LoweringContext) -> None:
+        """Store the lanes of a vector one after the other."""
+        vectors = self._bound
         for k in range(context.count):
             alone = context.lane(as_expr(k))
             guard = context.mask
+            self._bound = {local: _extracted(value, k) for local, value in vectors.items()}
             self.statement(
                 store if guard is TRUE else loop.If(_at(guard, context, k), store), alone
             )
+        self._bound = vectors
+
+
+def _extracted(value: Value, lane: int) -> Value:
+    return value if lanes_of(value) == 1 else Extract(value, lane)
 
 
 def _at(mask: Bool, context: LoweringContext, k: int) -> Bool:
@@ -310,7 +426,20 @@ def _has_vectors(body: loop.Stmt) -> bool:
 
 
 def _needs_scalars(nest: loop.For) -> bool:
-    """Return whether a loop bound or a bound integer would differ per lane."""
+    """Return whether a loop bound or a bound integer would differ per lane.
+
+    Lanes that store to one element run one after the other, too, if they bind its value before.
+    """
+    common = {
+        s.buffer
+        for s in walk(nest.body)
+        if isinstance(s, loop.Store) and all(nest.var not in i.free for i in s.indices)
+    }
+    bound = (s.value for s in walk(nest.body) if isinstance(s, loop.Bind))
+    if common and any(
+        isinstance(e, loop.Load) and e.buffer in common for v in bound for e in walk_element(v)
+    ):
+        return True
     for statement in walk(nest.body):
         if isinstance(statement, loop.For) and nest.var in statement.extent.free:
             return True

@@ -54,7 +54,7 @@ def _running(nest: loop.For, lane: Var, count: int, context: LoweringContext) ->
     for statement in walk(nest.body):
         if isinstance(statement, loop.If):
             claims.append(statement.condition)
-        if isinstance(statement, loop.Store):
+        if isinstance(statement, loop.Store | loop.Bind):
             parts = walk_element(statement.value)
             claims += (e.value for e in parts if isinstance(e, loop.Condition))
     for claim in claims:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Protocol
 
 from ....ir.dtype import DType, i16, i32, i64, u32
-from ....ir.loop.builder import Combiner, identity_of
+from ....ir.loop.combiners import Combiner, identity_of
 from ....ir.symbolic import Expr, as_expr, const_value, eq, var
 from ....ir.thread.function import ThreadAxis
 from ....ir.thread.nodes import (
@@ -26,6 +27,7 @@ from ....ir.thread.nodes import (
     MachineOp,
     Predicate,
     Reg,
+    Select,
     Source,
     Stmt,
     Store,
@@ -95,43 +97,114 @@ class Threads:
         return wide[: len(own)] == own
 
 
+class Combination(Protocol):
+    """An operation on the values of two threads."""
+
+    @property
+    def identities(self) -> tuple[Const, ...]:
+        """The values that do not change the other operand."""
+        ...
+
+    @property
+    def exchangeable(self) -> bool:
+        """Whether the result is the same to the bit if the operands are exchanged."""
+        ...
+
+    def __call__(
+        self, left: tuple[Reg, ...], right: tuple[Value, ...], out: list[Stmt]
+    ) -> tuple[Value, ...]:
+        """Return the results; ``out`` collects the statements before them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """A combiner of one value.
+
+    Parameters
+    ----------
+    op : str
+        The combiner.
+    dtype : DType
+        The dtype of the value.
+    """
+
+    op: Combiner
+    dtype: DType
+
+    @property
+    def identities(self) -> tuple[Const, ...]:
+        """The identity of the combiner."""
+        return (Const(identity_of(self.op, self.dtype).value, VectorType(self.dtype)),)
+
+    @property
+    def exchangeable(self) -> bool:
+        """True, as all combiners of one value are commutative."""
+        return True
+
+    def __call__(
+        self, left: tuple[Reg, ...], right: tuple[Value, ...], out: list[Stmt]
+    ) -> tuple[Value, ...]:
+        """Return the result."""
+        del out
+        return (combined(self.op, left[0], right[0]),)
+
+
 class ThreadReduction:
     """A generator of the statements of one reduction across threads."""
 
-    def __init__(self, threads: Threads, op: Combiner, scratch: Reg, source: Source) -> None:
-        """Initialize; ``scratch`` is shared memory for :meth:`Threads.slots` elements."""
+    def __init__(
+        self, threads: Threads, combine: Combination, scratch: tuple[Reg, ...], source: Source
+    ) -> None:
+        """Initialize; ``scratch`` is shared memory for :meth:`Threads.slots` elements per value."""
         self._threads = threads
-        self._op: Combiner = op
+        self._combine = combine
         self._scratch = scratch
         self._source = source
         self.out: list[Stmt] = []
 
-    def total(self, part: Value, dtype: DType, tags: tuple[str, ...]) -> Value:
+    def total(self, parts: tuple[Value, ...], tags: tuple[str, ...]) -> tuple[Reg, ...]:
         """Combine the partial results of the threads along some axes."""
         threads = self._threads
         size = prod(threads.extent(t) for t in tags)
-        own = self._keep("part", part)
+        own = self._keep("part", parts)
         if size == 1:
             return own
         if not threads.in_warps(tags):
-            return self._gathered(own, dtype, tags)
+            return self._gathered(own, tags)
         if size <= WARP:
-            return self._butterfly(own, dtype, size)
-        return self._warps(self._butterfly(own, dtype, WARP), dtype, size // WARP)
+            return self._butterfly(own, size)
+        return self._warps(self._butterfly(own, WARP), size // WARP)
 
-    def _keep(self, name: str, value: Value) -> Reg:
-        reg = Reg(name, value.type)
-        self.out.append(Assign(reg, value, self._source))
-        return reg
+    def _keep(self, name: str, values: tuple[Value, ...]) -> tuple[Reg, ...]:
+        regs = tuple(Reg(name, value.type) for value in values)
+        for reg, value in zip(regs, values, strict=True):
+            self.out.append(Assign(reg, value, self._source))
+        return regs
 
-    def _butterfly(self, own: Reg, dtype: DType, size: int) -> Reg:
+    def _butterfly(self, own: tuple[Reg, ...], size: int) -> tuple[Reg, ...]:
         """Combine with the lane whose number differs in one bit, for each bit."""
         distance = size // 2
         while distance:
-            other = self._exchange(own, dtype, distance)
-            own = self._keep("part", combined(self._op, own, other))
+            other: tuple[Value, ...] = tuple(
+                self._exchange(reg, _dtype(reg), distance) for reg in own
+            )
+            left, right = (
+                (own, other) if self._combine.exchangeable else self._ordered(own, other, distance)
+            )
+            own = self._keep("part", self._combine(left, right, self.out))
             distance //= 2
         return own
+
+    def _ordered(
+        self, own: tuple[Reg, ...], other: tuple[Value, ...], distance: int
+    ) -> tuple[tuple[Reg, ...], tuple[Value, ...]]:
+        """Return the values of the lower lane first, so that both lanes have the same result."""
+        lower = Predicate(eq(self._threads.number // distance % 2, 0))
+        other = self._keep("other", other)
+        pairs = tuple(zip(own, other, strict=True))
+        left = self._keep("left", tuple(Select(lower, a, b) for a, b in pairs))
+        return left, self._keep("right", tuple(Select(lower, b, a) for a, b in pairs))
 
     def _exchange(self, own: Reg, dtype: DType, distance: int) -> Value:
         if dtype.bits == 64:
@@ -167,42 +240,66 @@ class ThreadReduction:
         self.out.append(MachineOp(operation, (value, mask), (result,), self._source))
         return result
 
-    def _warps(self, own: Reg, dtype: DType, warps: int) -> Reg:
-        """Store the result of each warp in shared memory, then combine them in every thread."""
+    def _warps(self, own: tuple[Reg, ...], warps: int) -> tuple[Reg, ...]:
+        """Store the results of each warp in shared memory, then combine them in every thread."""
         number = self._threads.number
         warp = number // WARP
         first = Predicate(eq(number % WARP, 0))
-        leave = self._store(warp, own, dtype)
-        self.out.append(If(first, (leave,), (), self._source))
+        self.out.append(If(first, self._stores(warp, own), (), self._source))
         start = warp // warps * warps
-        return self._sum(dtype, (("warp", warps, 1),), start)
+        return self._sum(own, (("warp", warps, 1),), start)
 
-    def _gathered(self, own: Reg, dtype: DType, tags: tuple[str, ...]) -> Reg:
-        """Store the part of every thread in shared memory, then combine those of its group."""
+    def _gathered(self, own: tuple[Reg, ...], tags: tuple[str, ...]) -> tuple[Reg, ...]:
+        """Store the parts of every thread in shared memory, then combine those of its group."""
         threads = self._threads
-        self.out.append(self._store(threads.number, own, dtype))
+        self.out.extend(self._stores(threads.number, own))
         start = threads.number
         for tag in tags:
             start -= threads.position(tag) * threads.stride(tag)
         loops = tuple((t[-1], threads.extent(t), threads.stride(t)) for t in tags)
-        return self._sum(dtype, loops, start)
+        return self._sum(own, loops, start)
 
-    def _store(self, index: Expr, value: Reg, dtype: DType) -> Stmt:
-        address = Address(self._scratch, index * dtype.bytes, dtype.bytes)
-        return Store(address, value, source=self._source)
+    def _stores(self, index: Expr, values: tuple[Reg, ...]) -> tuple[Stmt, ...]:
+        pairs = zip(self._scratch, values, strict=True)
+        return tuple(
+            Store(_slot(scratch, index, value), value, source=self._source)
+            for scratch, value in pairs
+        )
 
-    def _sum(self, dtype: DType, loops: tuple[tuple[str, int, int], ...], start: Expr) -> Reg:
-        of = VectorType(dtype)
-        total = Reg("total", of)
-        neutral = identity_of(self._op, dtype)
-        self.out.append(Assign(total, Const(neutral.value, of), self._source))
+    def _sum(
+        self, own: tuple[Reg, ...], loops: tuple[tuple[str, int, int], ...], start: Expr
+    ) -> tuple[Reg, ...]:
+        totals = tuple(Reg("total", reg.type) for reg in own)
+        for total, identity in zip(totals, self._combine.identities, strict=True):
+            self.out.append(Assign(total, identity, self._source))
         counters = [var(name, lower=0, upper=size - 1) for name, size, _ in loops]
         index = start
         for counter, (_, _, stride) in zip(counters, loops, strict=True):
             index += counter * stride
-        part = Load(of, Address(self._scratch, index * dtype.bytes, dtype.bytes))
-        body: Stmt = Assign(total, combined(self._op, total, part), self._source)
+        pairs = zip(self._scratch, own, strict=True)
+        parts: tuple[Value, ...] = tuple(
+            Load(VectorType(_dtype(reg)), _slot(scratch, index, reg)) for scratch, reg in pairs
+        )
+        inner: list[Stmt] = []
+        results = self._combine(totals, parts, inner)
+        if len(totals) > 1:  # all operands are read before a total changes
+            made = tuple(Reg("next", value.type) for value in results)
+            inner += [Assign(r, v, self._source) for r, v in zip(made, results, strict=True)]
+            results = made
+        inner += [Assign(t, v, self._source) for t, v in zip(totals, results, strict=True)]
+        body = tuple(inner)
         for counter, (_, size, _) in zip(counters, loops, strict=True):
-            body = Loop(counter, as_expr(0), as_expr(size), (body,), 1, self._source)
-        self.out.append(body)
-        return total
+            body = (Loop(counter, as_expr(0), as_expr(size), body, 1, self._source),)
+        self.out.extend(body)
+        return totals
+
+
+def _dtype(reg: Reg) -> DType:
+    if not isinstance(reg.type, VectorType):
+        raise TypeError(f"a partial result has type {reg.type}")
+    return reg.type.dtype
+
+
+def _slot(scratch: Reg, index: Expr, value: Reg) -> Address:
+    width = VectorType(_dtype(value)).width
+    return Address(scratch, index * width, width)

@@ -54,7 +54,7 @@ class CudaDevice:
         self._lock = threading.RLock()
         self._pool = self._make_pool()
         self._blocks: dict[int, Any] = {}
-        self._loaded: dict[tuple[str, bytes, int], int] = {}
+        self._loaded: dict[tuple[tuple[str, ...], bytes, int], Mapping[str, int]] = {}
         self._description = self._describe()
         self.table = RuntimeTable(
             memory=MemoryProvider(self._allocate, self._free),
@@ -175,27 +175,34 @@ class CudaDevice:
 
     def load(self, artifact: Artifact) -> Mapping[str, int]:
         """Load an artifact's kernels, each image once; return their handles by name."""
-        shared = {k.name: k.shared for k in artifact.kernel_specs}
-        return {
-            name: self._load(name, Image.from_bytes(data), shared[name])
-            for name, data in artifact.images.items()
-        }
+        handles: dict[str, int] = {}
+        for spec in artifact.kernel_specs:
+            names = tuple(filter(None, (spec.name, spec.narrow)))
+            image = Image.from_bytes(artifact.images[spec.name])
+            handles |= self._load(names, image, spec.shared)
+        return handles
 
-    def _load(self, name: str, image: Image, shared: int) -> int:
-        key = (name, image.loadable, shared)
+    def _load(self, names: tuple[str, ...], image: Image, shared: int) -> Mapping[str, int]:
+        key = (names, image.loadable, shared)
         with self._lock:
             if key not in self._loaded:
-                self._loaded[key] = self._load_function(name, image, shared)
+                self._loaded[key] = self._load_functions(names, image, shared)
             return self._loaded[key]
 
-    def _load_function(self, name: str, image: Image, shared: int) -> int:
+    def _load_functions(
+        self, names: tuple[str, ...], image: Image, shared: int
+    ) -> Mapping[str, int]:
+        """Load an image; return the handles of its functions, the versions of one kernel."""
         self.enter()
-        function = ctypes.c_void_p()
-        module = self._load_module(name, image)
-        driver().call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-        if shared > STATIC_SHARED:
-            driver().call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, shared)
-        return function.value or 0
+        module = self._load_module(names[0], image)
+        handles: dict[str, int] = {}
+        for name in names:
+            function = ctypes.c_void_p()
+            driver().call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+            if shared > STATIC_SHARED:
+                driver().call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, shared)
+            handles[name] = function.value or 0
+        return handles
 
     def _load_module(self, name: str, image: Image) -> ctypes.c_void_p:
         """Load the machine code if the GPU and its driver accept it, otherwise the PTX."""

@@ -16,7 +16,7 @@ from .operator import operator
 from .signature import OperandSpec, Signature
 
 _SIGNATURE = Signature(
-    (OperandSpec("x", dtypes="number"), INDICES, OperandSpec("updates", dtypes="number")),
+    (OperandSpec("x", dtypes="field"), INDICES, OperandSpec("updates", dtypes="field")),
     (AXIS, WRAP),
 )
 

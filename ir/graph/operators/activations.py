@@ -59,7 +59,7 @@ class Relu(Elementwise):
     def compute(self, run: Evaluation, operands: tuple[Array, ...]) -> Array:
         """Compute the maximum with zero."""
         del run
-        return np.maximum(operands[0], np.zeros_like(operands[0]))
+        return np.maximum(operands[0], np.zeros_like(operands[0])).astype(operands[0].dtype)
 
 
 def _silu(x: Array) -> Array:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 import numpy as np
 
-from ...loop.float_division import floor_divide
-from ...loop.nodes import Binary, BinaryOp, Element, Number, Unary
+from ...dtype import DType, from_numpy
+from ...loop.element_functions import FUNCTIONS, ElementFunction
+from ...loop.nodes import Binary, Element, Number, Unary
 from ...symbolic import Expr, const_value, maximum, minimum
-from .elementwise import Elementwise
+from .elementwise import Elementwise, table
 from .evaluation import Array, Evaluation
 from .operator import operator, register
 from .shape_inference import CallFacts
 from .signature import DTypeClass, OperandKind, OperandSpec, Signature
 from .special import rounded
 
-Apply = Callable[[Any, Any], Any]
 Symbolic = Callable[[Expr, Expr], "Expr | None"]
 EITHER: tuple[OperandKind, ...] = ("tensor", "number")
 
@@ -49,7 +49,7 @@ class BinaryOperator(Elementwise):
     Returns
     -------
     tensor
-        The broadcast shape and the dtype of the operands.
+        The broadcast shape and the dtype of the operands; for ``complex``, the dtype of the pairs.
 
     Raises
     ------
@@ -60,33 +60,19 @@ class BinaryOperator(Elementwise):
 
     Attributes
     ----------
-    op : str
-        The loop-level function.
-    apply : callable
-        The NumPy reference.
+    function : ElementFunction
+        The loop-level function, with its NumPy reference.
     symbolic : callable, optional
         The function on symbolic integers, for tensors with symbolic element values.
 
     Notes
     -----
-    16-bit floats are computed in float32 and rounded once. Integers wrap; integer division by zero
-    gives 0. ``maximum`` and ``minimum`` propagate NaN.
+    16-bit floats are computed in float32 and rounded once, except by ``nextafter``, which returns a
+    neighbor in their dtype. Integers wrap; integer division by zero gives 0; shifts by the bit
+    width or more give 0, or -1 for a negative number that is shifted right. ``maximum`` and
+    ``minimum`` propagate NaN.
 
-    ================ ================== ======= ================ ==============
-    Operator         Formula            Dtypes  NumPy            ONNX
-    ================ ================== ======= ================ ==============
-    ``add``          ``x + y``          number  ``add``          ``Add``
-    ``subtract``     ``x - y``          number  ``subtract``     ``Sub``
-    ``multiply``     ``x * y``          number  ``multiply``     ``Mul``
-    ``divide``       ``x / y``          float   ``divide``       ``Div``
-    ``floor_divide`` ``floor(x / y)``   number  ``floor_divide``
-    ``mod``          ``x - y * (x//y)`` number  ``mod``          ``Mod``
-    ``maximum``      ``max(x, y)``      number  ``maximum``      ``Max``
-    ``minimum``      ``min(x, y)``      number  ``minimum``      ``Min``
-    ``bitwise_and``  ``x & y``          integer ``bitwise_and``  ``BitwiseAnd``
-    ``bitwise_or``   ``x | y``          integer ``bitwise_or``   ``BitwiseOr``
-    ``bitwise_xor``  ``x ^ y``          integer ``bitwise_xor``  ``BitwiseXor``
-    ================ ================== ======= ================ ==============
+    [table]
 
     Examples
     --------
@@ -96,9 +82,16 @@ class BinaryOperator(Elementwise):
 
     name: str
     signature: Signature
-    op: BinaryOp
-    apply: Apply
+    function: ElementFunction
     symbolic: Symbolic | None = None
+
+    def result_dtype(self, dtype: DType) -> DType:
+        """Return the dtype of the result of the function."""
+        return self.function.result_dtype(dtype)
+
+    def accepts(self, dtype: DType) -> bool:
+        """Return whether the function is defined for a dtype."""
+        return self.function.accepts(dtype)
 
     def exact(self, values: tuple[Expr, ...]) -> Expr | None:
         """Return the symbolic form, or None if the function has none."""
@@ -107,32 +100,79 @@ class BinaryOperator(Elementwise):
     def element(self, call: CallFacts, operands: tuple[Element, ...]) -> Element:
         """Return the loop-level function applied to two elements."""
         del call
-        return Binary(self.op, *operands)
+        return Binary(self.function.name, *operands)
 
     def compute(self, run: Evaluation, operands: tuple[Array, ...]) -> Array:
-        """Apply the NumPy function; the result has the dtype of the operands."""
+        """Apply the NumPy function; the result has the dtype that the table states."""
         del run
-        return np.asarray(rounded(self.apply, *operands)).astype(operands[0].dtype)
+        apply = self.function.arrays or self.function.reference
+        dtype = self.result_dtype(from_numpy(operands[0].dtype))
+        if self.function.operands == "format":
+            with np.errstate(all="ignore"):
+                return np.asarray(apply(*operands)).astype(dtype.numpy)
+        return np.asarray(rounded(apply, *operands)).astype(dtype.numpy)
 
 
-_NUMBERS = operands_of("number")
-_INTEGERS = operands_of("integer")
+_SYMBOLIC: Final[Mapping[str, Symbolic]] = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "floordiv": _exact_floordiv,
+    "mod": _exact_mod,
+    "max": maximum,
+    "min": minimum,
+}
+_CLASSES: Final[Mapping[str, DTypeClass]] = {
+    "any": "field",
+    "ordered": "number",
+    "field": "field",
+    "number": "number",
+    "inexact": "inexact",
+    "float": "float",
+    "format": "float",
+    "part": "part",
+    "integer": "integer",
+    "bits": "integer",
+}
+"""The operands of an operator by those of its function: operators of Booleans have other names."""
 
-BINARY = (
-    BinaryOperator("add", _NUMBERS, "add", np.add, lambda x, y: x + y),
-    BinaryOperator("subtract", _NUMBERS, "sub", np.subtract, lambda x, y: x - y),
-    BinaryOperator("multiply", _NUMBERS, "mul", np.multiply, lambda x, y: x * y),
-    BinaryOperator("divide", operands_of("float"), "div", np.divide),
-    BinaryOperator("floor_divide", _NUMBERS, "floordiv", floor_divide, _exact_floordiv),
-    BinaryOperator("mod", _NUMBERS, "mod", np.mod, _exact_mod),
-    BinaryOperator("maximum", _NUMBERS, "max", np.maximum, maximum),
-    BinaryOperator("minimum", _NUMBERS, "min", np.minimum, minimum),
-    BinaryOperator("bitwise_and", _INTEGERS, "and", np.bitwise_and),
-    BinaryOperator("bitwise_or", _INTEGERS, "or", np.bitwise_or),
-    BinaryOperator("bitwise_xor", _INTEGERS, "xor", np.bitwise_xor),
+
+def _operator(function: ElementFunction) -> BinaryOperator:
+    return BinaryOperator(
+        function.names.operator,
+        operands_of(_CLASSES[function.operands]),
+        function,
+        _SYMBOLIC.get(function.name),
+    )
+
+
+BINARY = tuple(
+    _operator(function)
+    for function in FUNCTIONS.values()
+    if function.arity == 2 and function.names.operator
 )
+"""One operator per element function of two operands that names an operator."""
+
 for _binary in BINARY:
     register(_binary)
+
+
+def _table() -> str:
+    """Return the operators as a table of the documentation."""
+    head = ("Operator", "Element function", "Dtypes", "NumPy", "ONNX")
+    rows = [
+        (
+            f"``{o.name}``",
+            f"``{o.function.name}``",
+            o.signature.operands[0].dtypes,
+            *(f"``{n}``" if n else "" for n in (o.function.names.numpy, o.function.names.onnx)),
+        )
+        for o in BINARY
+    ]
+    return table(head, rows)
+
+
+BinaryOperator.__doc__ = (BinaryOperator.__doc__ or "").replace("[table]", _table())
 
 
 @operator

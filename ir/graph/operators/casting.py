@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...dtype import DType
+from ...dtype import DType, from_numpy
 from ...loop.nodes import Element
+from ...narrowing import narrowed
+from ...packing import pack, unpack
 from ...symbolic import Expr
 from ..nodes import Info, TensorInfo
 from .evaluation import Array, Evaluation
@@ -37,6 +39,8 @@ class Cast(Operator):
     ------
     UnknownDTypeError
         If there is no such dtype.
+    OperandError
+        If `x` is complex and the new dtype is not.
 
     Notes
     -----
@@ -56,6 +60,10 @@ class Cast(Operator):
         """Return the shape of ``x``; keep symbolic values if the new dtype can represent them."""
         x = call.tensor(0)
         target = call.attributes.dtype("dtype")
+        if x.dtype.is_complex and not target.is_complex:
+            raise call.error(
+                0, f"expected a dtype of real numbers, got {x.dtype}", "apply real, imag, or abs"
+            )
         keeps = x.elements is not None and _keeps_values(x.dtype, target)
         return TensorInfo(x.shape, target, elements=x.elements if keeps else None)
 
@@ -80,13 +88,19 @@ def _keeps_values(source: DType, target: DType) -> bool:
 
 def convert(x: Array, target: np.dtype[Any]) -> Array:
     """Convert an array with loop-level semantics: floats saturate to integers, integers wrap."""
-    from_float = np.issubdtype(x.dtype, np.floating) or x.dtype.name == "bfloat16"
-    if not (from_float and np.issubdtype(target, np.integer)):
-        with np.errstate(all="ignore"):
-            return x.astype(target)
-    limits = np.iinfo(target.type)
-    # 2**63 - 1 is not a float64 value, so compare before converting.
-    wide = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0)
-    low, high = wide <= float(limits.min), wide >= float(limits.max)
-    inside = np.where(low | high, 0.0, wide).astype(target)
-    return np.where(low, limits.min, np.where(high, limits.max, inside)).astype(target)
+    source, row = from_numpy(x.dtype), from_numpy(target)
+    if source.is_float and row.is_integer:
+        # 2**63 - 1 is not a float64 value, so compare before converting.
+        wide = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0)
+        low, high = wide <= float(row.lowest), wide >= float(row.highest)
+        whole = row.register.numpy
+        inside = np.where(low | high, 0.0, wide).astype(whole)
+        return (
+            np.where(low, row.lowest, np.where(high, row.highest, inside))
+            .astype(whole)
+            .astype(target)
+        )
+    with np.errstate(all="ignore"):
+        if source.is_integer and row.is_packed:
+            return unpack(pack(x, row), x.shape, row)
+        return narrowed(x, row) if row.is_float else x.astype(target)

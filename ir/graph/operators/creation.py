@@ -67,7 +67,7 @@ class Full(Operator):
         shape, dtype = call.dims(0), call.attributes.dtype("dtype")
         require_sizes(call, shape)
         size = const_value(product(shape))
-        known = None if dtype.is_float else call.elements(1)
+        known = None if dtype.is_inexact else call.elements(1)
         elements = None
         if known is not None and size is not None and size <= MAX_ELEMENTS:
             elements = known * size

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...dtype import DType
-from ...loop.nodes import Binary, Element, Number, Unary
+from ...loop.nodes import Binary, Element, Number, Ternary, Unary
 from ...loop.visit import walk_element
 from ...symbolic import Expr, const_value
 from ..nodes import Info, ScalarLiteral, TensorInfo
@@ -46,6 +46,11 @@ class Elementwise(Operator):
         """Return the dtype of the result for the common dtype of the operands."""
         return dtype
 
+    def accepts(self, dtype: DType) -> bool:
+        """Return whether the operator is defined for a dtype that the signature accepts."""
+        del dtype
+        return True
+
     def exact(self, values: tuple[Expr, ...]) -> Expr | None:
         """Return one integer element as a symbolic term, or None if there is no such term."""
         del values
@@ -57,13 +62,16 @@ class Elementwise(Operator):
         Raises
         ------
         OperandError
-            If the dtypes differ, or if all operands are numbers.
+            If the dtypes differ, if all operands are numbers, or if the operator is not defined
+            for the dtype.
         """
         shared = range(len(call.args)) if self.same is None else self.same
         tensors = [k for k in shared if kind_of(call.args[k]) == "tensor"]
         if not tensors:
             raise call.error(0, "expected at least one tensor operand", "use `full` for a number")
         dtype = call.require_same_dtype(tensors)
+        if not self.accepts(dtype):
+            raise call.error(tensors[0], f"the operator is not defined for dtype {dtype}", _OTHER)
         for k in shared:
             if kind_of(call.args[k]) == "number":
                 _check_literal(call, k, dtype)
@@ -116,9 +124,12 @@ class Elementwise(Operator):
         low.builder.compute(low.out, value, name=self.name)
 
 
+_OTHER = "cast the operands to a dtype that registers of a machine hold"
+
+
 def _operations(element: Element) -> int:
     """Return the number of arithmetic operations of a formula."""
-    return sum(isinstance(e, Unary | Binary) for e in walk_element(element))
+    return sum(isinstance(e, Unary | Binary | Ternary) for e in walk_element(element))
 
 
 def _as_array(value: ReferenceArg, dtype: np.dtype[Any]) -> Array:
@@ -129,7 +140,7 @@ def _as_array(value: ReferenceArg, dtype: np.dtype[Any]) -> Array:
 
 def _check_literal(call: CallFacts, position: int, dtype: DType) -> None:
     value = call.literal(position).value
-    fits = dtype.is_float or not isinstance(value, float)
+    fits = dtype.is_inexact or not isinstance(value, float)
     fits = fits and (isinstance(value, bool) if dtype.kind == "bool" else True)
     if not fits:
         raise call.error(
@@ -157,4 +168,13 @@ def _stretched(
 
 def number_like(value: float, element: Element) -> Number:
     """Return a number in the dtype of an element."""
-    return Number(value if element.dtype.is_float else int(value), element.dtype)
+    return Number(value if element.dtype.is_inexact else int(value), element.dtype)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of operators for the documentation of their class."""
+    widths = [max(len(r[k]) for r in (head, *rows)) for k in range(len(head))]
+    rule = "  ".join("=" * w for w in widths)
+    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) for r in (head, *rows)]
+    body = [rule, lines[0].rstrip(), rule, *(line.rstrip() for line in lines[1:]), rule]
+    return "\n    ".join(body)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dtype import DType
+from ...dtype import DType, from_numpy
 from ...loop.nodes import Attribute, Attributes
 from .errors import OperandError
 from .signature import AttributeValues, Signature
@@ -71,11 +71,15 @@ class Evaluation:
         )
 
     def dtype_of(self, dtype: DType) -> np.dtype[Any]:
-        """Return the NumPy dtype of a dtype; float64 for all float dtypes if ``wide``."""
-        return np.dtype(np.float64) if self.wide and dtype.is_float else dtype.numpy
+        """Return the NumPy dtype of a dtype, the most precise one of its kind if ``wide``."""
+        return (dtype.wide if self.wide else dtype).numpy
 
 
 def accumulator_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the accumulator dtype of sums: float32 for 16-bit floats, else the same dtype."""
-    halves = ("float16", "bfloat16")
-    return np.dtype(np.float32) if dtype.name in halves else dtype
+    """Return the dtype of intermediate results.
+
+    It is float32 for narrower floats, a machine integer for packed integers, which lack functions
+    in NumPy, and else the same dtype.
+    """
+    row = from_numpy(dtype)
+    return row.compute.numpy if row.is_float or row.is_packed else dtype

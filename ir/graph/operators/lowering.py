@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ...dtype import DType, f32, i64
+from ...dtype import DType, i64
 from ...loop.builder import Builder
 from ...loop.nodes import Binary, Buffer, Cast, Element, Index, Load, Number, PrimFunc
 from ...symbolic import (
@@ -68,10 +68,11 @@ def literal_number(literal: ScalarLiteral, dtype: DType) -> Number:
 
     Examples
     --------
+    >>> from ...dtype import f32
     >>> literal_number(ScalarLiteral(2, i64), f32).value
     2.0
     """
-    if dtype.is_float:
+    if dtype.is_inexact:
         return Number(float(literal.value), dtype)
     if dtype.kind == "bool":
         return Number(bool(literal.value), dtype)
@@ -79,8 +80,8 @@ def literal_number(literal: ScalarLiteral, dtype: DType) -> Number:
 
 
 def accumulator(dtype: DType) -> DType:
-    """Return the accumulator dtype of sums: f32 for 16-bit floats, else the same dtype."""
-    return f32 if dtype.is_float and dtype.bits < 32 else dtype
+    """Return the accumulator dtype of sums: f32 for narrower floats, else the same dtype."""
+    return dtype.compute if dtype.is_float else dtype
 
 
 def cast_to(dtype: DType, element: Element) -> Element:

@@ -6,11 +6,11 @@ import numpy as np
 
 from ...dtype import i32
 from ...loop.nodes import Binary, Buffer, Element
-from ...symbolic import Expr
+from ...symbolic import Expr, as_expr, const_value
 from ..nodes import Info, TensorInfo
 from .broadcasting import broadcast
 from .evaluation import Array, Evaluation, accumulator_dtype
-from .lowering import Lowering, accumulator, buffer_source, cast_to
+from .lowering import Lowering, Source, accumulator, buffer_source, cast_to
 from .operator import Operator, operator
 from .shape_inference import CallFacts, shape_text
 from .signature import OperandSpec, Signature
@@ -53,7 +53,7 @@ class MatMul(Operator):
     """
 
     name = "matmul"
-    signature = Signature((OperandSpec("x", dtypes="number"), OperandSpec("y", dtypes="number")))
+    signature = Signature((OperandSpec("x", dtypes="field"), OperandSpec("y", dtypes="field")))
 
     def deduce(self, call: CallFacts) -> Info:
         """Return the shape of the product; require that the inner dimensions are equal."""
@@ -150,8 +150,19 @@ def _sum_products(low: Lowering, target: Buffer) -> None:
 
     def value(*indices: Expr) -> Element:
         batch, (i, j, k) = indices[:lead], indices[lead:]
-        left, right = x.broadcast((*batch, i, k)), y.broadcast((*batch, k, j))
+        left, right = _element(x, batch, (i, k)), _element(y, batch, (k, j))
         return Binary("mul", cast_to(target.dtype, left), cast_to(target.dtype, right))
 
     names = (*(f"b{k}" for k in range(lead)), "i", "j", "k")
     low.builder.reduce(target, [x.shape[-1]], value, name="matmul", names=names)
+
+
+def _element(source: Source, batch: tuple[Expr, ...], position: tuple[Expr, Expr]) -> Element:
+    """Return an element of a matrix of a batch; only the batch dimensions broadcast.
+
+    A matrix of one row is indexed by the row, so that its product has the form of any other.
+    """
+    lead = source.shape[:-2]
+    own = batch[len(batch) - len(lead) :]
+    first = (as_expr(0) if const_value(d) == 1 else b for d, b in zip(lead, own, strict=True))
+    return source(*first, *position)

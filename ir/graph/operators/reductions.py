@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...dtype import DType, from_numpy
-from ...loop.builder import Combiner, identity_of
+from ...loop.combiners import Combiner, identity_of
 from ...loop.nodes import Buffer, Element
 from ...symbolic import Expr, as_expr
 from ..nodes import Info, TensorInfo
@@ -117,8 +117,8 @@ class CombinerReduction(Reduction):
     ======== ============= ====== ======== ==============
     Operator Identity      Dtypes NumPy    ONNX
     ======== ============= ====== ======== ==============
-    ``sum``  ``0``         number ``sum``  ``ReduceSum``
-    ``prod`` ``1``         number ``prod`` ``ReduceProd``
+    ``sum``  ``0``         field  ``sum``  ``ReduceSum``
+    ``prod`` ``1``         field  ``prod`` ``ReduceProd``
     ``max``  minimum value number ``max``  ``ReduceMax``
     ``min``  maximum value number ``min``  ``ReduceMin``
     ======== ============= ====== ======== ==============
@@ -168,8 +168,8 @@ def _initial(combiner: Combiner, dtype: np.dtype[Any]) -> Any:
     return identity_of(combiner, from_numpy(dtype)).value
 
 
-register(CombinerReduction("sum", reduce_signature("number"), "add", np.sum))
-register(CombinerReduction("prod", reduce_signature("number"), "mul", np.prod))
+register(CombinerReduction("sum", reduce_signature("field"), "add", np.sum))
+register(CombinerReduction("prod", reduce_signature("field"), "mul", np.prod))
 register(CombinerReduction("max", reduce_signature("number"), "max", np.max))
 register(CombinerReduction("min", reduce_signature("number"), "min", np.min))
 
@@ -241,7 +241,7 @@ class Mean(Reduction):
     Parameters
     ----------
     x : tensor
-        A floating-point dtype, shape ``(d0, ..., dn)``.
+        A floating-point or complex dtype, shape ``(d0, ..., dn)``.
     axes : tuple of int, default ()
         The axes to reduce; all axes if empty.
     keepdims : bool, default False
@@ -263,7 +263,7 @@ class Mean(Reduction):
     """
 
     name = "mean"
-    signature = reduce_signature("float")
+    signature = reduce_signature("inexact")
 
     def evaluate(self, run: Evaluation) -> Array:
         """Compute the mean with NumPy."""

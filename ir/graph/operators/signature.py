@@ -12,16 +12,25 @@ from ..nodes import ConstantRef, Dims, Operand, ScalarLiteral, TensorInfo, Value
 from .errors import OperandError, OperatorAttributeError
 
 OperandKind: TypeAlias = Literal["tensor", "number", "dims"]
-DTypeClass: TypeAlias = Literal["any", "number", "float", "integer", "bool"]
+DTypeClass: TypeAlias = Literal[
+    "any", "field", "number", "inexact", "float", "integer", "bool", "complex", "part"
+]
+"""A class of dtypes: ``field`` are real and complex numbers, ``number`` real numbers, ``inexact``
+floats and complex numbers, and ``part`` the floats of the parts of complex numbers."""
+
 AttributeType: TypeAlias = Literal["int", "float", "bool", "str", "ints", "dtype"]
 
 _KIND_WORDS = {"tensor": "a tensor", "number": "a number", "dims": "a tuple of integers"}
 _DTYPE_WORDS: dict[DTypeClass, str] = {
     "any": "any dtype",
-    "number": "a numeric dtype",
+    "field": "a numeric dtype",
+    "number": "a dtype of real numbers",
+    "inexact": "a floating-point or complex dtype",
     "float": "a floating-point dtype",
     "integer": "an integer dtype",
     "bool": "dtype bool",
+    "complex": "a complex dtype",
+    "part": "dtype f32 or f64",
 }
 _TYPE_WORDS: dict[AttributeType, str] = {
     "int": "an int",
@@ -103,8 +112,16 @@ def dtype_is(dtype: DType, wanted: DTypeClass) -> bool:
     match wanted:
         case "any":
             return True
+        case "field":
+            return dtype.is_inexact or dtype.is_integer
         case "number":
             return dtype.is_float or dtype.is_integer
+        case "inexact":
+            return dtype.is_inexact
+        case "complex":
+            return dtype.is_complex
+        case "part":
+            return dtype.paired is not None
         case "float":
             return dtype.is_float
         case "integer":

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from ...dtype import DType
+from ...dtype import DType, from_numpy
 from ...loop.element_functions import FUNCTIONS, ElementFunction, ElementFunctionError
 from ...loop.nodes import Element, Unary
 from ...symbolic import Expr, ne, select
-from .elementwise import Elementwise
+from .elementwise import Elementwise, table
 from .evaluation import Array, Evaluation
 from .operator import register
 from .shape_inference import CallFacts
-from .signature import OperandSpec, Signature
+from .signature import DTypeClass, OperandSpec, Signature
 from .special import rounded
 
 Symbolic = Callable[[Expr], Expr]
@@ -34,7 +34,8 @@ class UnaryOperator(Elementwise):
     Returns
     -------
     tensor
-        Shape ``(...,)``; dtype bool for ``isnan``, ``isinf`` and ``logical_not``, else the dtype of
+        Shape ``(...,)``; dtype bool for ``isnan``, ``isinf`` and ``logical_not``, the dtype of the
+        parts for ``abs``, ``real``, ``imag`` and ``angle`` of complex numbers, else the dtype of
         `x`.
 
     Attributes
@@ -62,8 +63,12 @@ class UnaryOperator(Elementwise):
     symbolic: Symbolic | None = None
 
     def result_dtype(self, dtype: DType) -> DType:
-        """Return bool for predicates, else the dtype of the operand."""
+        """Return the dtype of the result of the function."""
         return self.function.result_dtype(dtype)
+
+    def accepts(self, dtype: DType) -> bool:
+        """Return whether the function is defined for a dtype."""
+        return self.function.accepts(dtype)
 
     def exact(self, values: tuple[Expr, ...]) -> Expr | None:
         """Return the symbolic form, or None if the function has none."""
@@ -75,14 +80,13 @@ class UnaryOperator(Elementwise):
         return Unary(self.function.name, operands[0])
 
     def compute(self, run: Evaluation, operands: tuple[Array, ...]) -> Array:
-        """Apply the NumPy function; a non-bool result has the dtype of the operand."""
+        """Apply the NumPy function; the result has the dtype that the table states."""
         del run
         x = operands[0]
         out = np.asarray(rounded(self.function.arrays or self.function.reference, x))
-        return out if out.dtype == np.bool_ else out.astype(x.dtype)
+        return out.astype(self.function.result_dtype(from_numpy(x.dtype)).numpy)
 
 
-_NAMES: Final = {"neg": "negative", "not": "logical_not", "bitnot": "bitwise_not"}
 _SYMBOLIC: Final[dict[str, Symbolic]] = {
     "neg": lambda v: -v,
     "not": lambda v: select(ne(v, 0), 0, 1),
@@ -91,23 +95,40 @@ _ROUNDING: Final = ("floor", "ceil", "round", "trunc")
 """The functions whose operators accept floats only: integers are rounded already."""
 
 
+_CLASSES: Final[Mapping[str, DTypeClass]] = {
+    "field": "field",
+    "number": "number",
+    "inexact": "inexact",
+    "float": "float",
+    "integer": "integer",
+    "bitwise": "integer",
+    "bool": "bool",
+    "complex": "complex",
+}
+"""The operands of an operator by those of its function."""
+
+
 def _operator(function: ElementFunction) -> UnaryOperator:
-    dtypes = "float" if function.name in _ROUNDING else function.operands
-    if dtypes == "bits":
+    dtypes = "float" if function.name in _ROUNDING else _CLASSES.get(function.operands)
+    if dtypes is None:
         raise ElementFunctionError(
-            f"element function {function.name!r} of one operand is defined for integers and bool",
-            hint="no class of operands of a graph operator consists of integers and bool",
+            f"element function {function.name!r} of one operand has operands {function.operands!r}",
+            hint=f"operators have operands {', '.join(_CLASSES)}",
         )
     return UnaryOperator(
-        _NAMES.get(function.name, function.name),
+        function.names.operator,
         Signature((OperandSpec("x", dtypes=dtypes),)),
         function,
         _SYMBOLIC.get(function.name),
     )
 
 
-UNARY = tuple(_operator(function) for function in FUNCTIONS.values() if function.arity == 1)
-"""One operator per element function of one operand."""
+UNARY = tuple(
+    _operator(function)
+    for function in FUNCTIONS.values()
+    if function.arity == 1 and function.names.operator
+)
+"""One operator per element function of one operand that names an operator."""
 
 for _unary in UNARY:
     register(_unary)
@@ -118,12 +139,7 @@ def _table() -> str:
     rows = [
         (f"``{o.name}``", f"``{o.function.name}``", o.signature.operands[0].dtypes) for o in UNARY
     ]
-    head = ("Operator", "Element function", "Dtypes")
-    widths = [max(len(r[k]) for r in (head, *rows)) for k in range(len(head))]
-    rule = "  ".join("=" * w for w in widths)
-    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) for r in (head, *rows)]
-    body = [rule, lines[0].rstrip(), rule, *(line.rstrip() for line in lines[1:]), rule]
-    return "\n    ".join(body)
+    return table(("Operator", "Element function", "Dtypes"), rows)
 
 
 UnaryOperator.__doc__ = (UnaryOperator.__doc__ or "").replace("[table]", _table())

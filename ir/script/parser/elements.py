@@ -7,12 +7,13 @@ other operand, or the dtype expected by its context.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ....nearest import did_you_mean
 from ...dtype import DTYPES, DType, bool_, i64
-from ...loop.element_functions import FUNCTIONS
+from ...loop.combiners import REDUCERS
+from ...loop.element_functions import FUNCTIONS, ElementFunction
 from ...loop.nodes import (
     Binary,
     BinaryOp,
@@ -24,7 +25,10 @@ from ...loop.nodes import (
     Element,
     Index,
     Load,
+    Local,
     Number,
+    Reinterpret,
+    Ternary,
     Unary,
     UnaryOp,
     Where,
@@ -71,6 +75,9 @@ CALLED: Final = tuple(name for name in FUNCTIONS if name not in _OPERATORS)
 """The element functions that are written as calls."""
 
 
+_SPECIAL: Final = ("where", "index", "condition", "reinterpret")
+
+
 class ElementReader:
     """Parses elements over the variables and buffers of one function."""
 
@@ -85,6 +92,7 @@ class ElementReader:
         self._scope = scope
         self._source = scope.source
         self._buffers = buffers
+        self.locals: dict[str, Local] = {}
 
     def buffer(self, node: ast.expr) -> Buffer:
         """Parse the name of a buffer."""
@@ -119,6 +127,7 @@ class ElementReader:
         buffer = self.buffer(node.value)
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         for index in inner:
+            self._check_index(index)
             if isinstance(index, ast.Slice):
                 raise self._source.error(
                     index,
@@ -134,6 +143,16 @@ class ElementReader:
             )
         return Load(buffer, self._scope.exprs(inner))
 
+    def _check_index(self, node: ast.expr) -> None:
+        """Check that an index uses no bound value of an element."""
+        for name in ast.walk(node):
+            if isinstance(name, ast.Name) and name.id in self.locals:
+                raise self._source.error(
+                    name,
+                    f"expected a symbolic integer, got {name.id!r}, the value of an element",
+                    f"bind an integer from memory: with checked(p[i], lower, upper) as {name.id}:",
+                )
+
     def read(self, node: ast.expr, expected: DType | None = None) -> Element:
         """Parse an element; an untyped one gets the expected dtype."""
         value = self._scope.number(node)
@@ -142,8 +161,12 @@ class ElementReader:
         if self._scope.is_term(node):
             return self._term(node, expected)
         match node:
+            case ast.Constant(value=complex() as value):
+                return self._imaginary(node, value.imag, expected)
             case ast.Subscript():
                 return self.load(node)
+            case ast.Name(id=name) if name in self.locals:
+                return self.locals[name]
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _INFIX:
                 made = Binary(_INFIX[type(op)], *self._sides(left, right, expected))
                 return check_dtypes(self._source, node, made, (left, right))
@@ -163,7 +186,8 @@ class ElementReader:
 
     def is_untyped(self, node: ast.expr) -> bool:
         """Return whether the expression has no dtype of its own."""
-        return self._scope.number(node) is not None or self._scope.is_term(node)
+        imaginary = isinstance(node, ast.Constant) and isinstance(node.value, complex)
+        return imaginary or self._scope.number(node) is not None or self._scope.is_term(node)
 
     def _number(self, node: ast.expr, value: float, expected: DType | None) -> Element:
         if expected is None:
@@ -172,10 +196,20 @@ class ElementReader:
         if isinstance(value, bool) != (expected == bool_):
             legal = "True, False, or a comparison" if expected == bool_ else "where(c, 1.0, 0.0)"
             raise self._type_error(node, f"expected {expected}, got {value}", f"write {legal}")
-        if isinstance(value, float) and not expected.is_float:
+        if isinstance(value, float) and not expected.is_inexact:
             hint = f"write an integer, such as {expected}(1)"
             raise self._type_error(node, f"expected {expected}, got {value}", hint)
-        return self._fitting(node, Number(float(value) if expected.is_float else value, expected))
+        return self._fitting(node, Number(float(value) if expected.is_inexact else value, expected))
+
+    def _imaginary(self, node: ast.expr, value: float, expected: DType | None) -> Element:
+        """Return the imaginary number ``2j`` as ``complex(0.0, 2.0)``."""
+        if expected is None:
+            message = "cannot infer the dtype of this number"
+            raise self._type_error(node, message, "write the dtype: c64(1j)")
+        if not expected.is_complex:
+            hint = "imaginary numbers are values of dtypes c64 and c128"
+            raise self._type_error(node, f"expected {expected}, got {value}j", hint)
+        return Binary("complex", Number(0.0, expected.part), Number(value, expected.part))
 
     def _fitting(self, node: ast.expr, number: Number) -> Element:
         return check_dtypes(self._source, node, number, ())
@@ -224,6 +258,15 @@ class ElementReader:
             )
         return value
 
+    def is_element(self, node: ast.expr) -> bool:
+        """Return whether a node has the form of an element, and not of a symbolic term."""
+        if self._scope.is_term(node):
+            return False
+        if isinstance(node, ast.Call):
+            name = called_name(node)
+            return name in DTYPES or name in CALLED or name in _SPECIAL
+        return not isinstance(node, ast.Name) or node.id in self.locals
+
     def integer_load(self, node: ast.expr) -> Load:
         """Parse an element of a buffer of integers."""
         load = self.load(node)
@@ -268,14 +311,35 @@ class ElementReader:
         if name in DTYPES:
             return self._typed(arguments.take(1)[0], DTYPES[name])
         if name in CALLED:
-            inner = FUNCTIONS[name].operand_dtype(expected)
-            if FUNCTIONS[name].arity == 1:
-                unary = Unary(name, self.read(arguments.take(1)[0], inner))
-                return check_dtypes(self._source, node, unary, arguments.positional)
-            left, right = arguments.take(2)
-            made = Binary(name, *self._sides(left, right, inner))
-            return check_dtypes(self._source, node, made, (left, right))
+            taken = arguments.take(FUNCTIONS[name].arity)
+            made = self._applied(FUNCTIONS[name], taken, expected)
+            return check_dtypes(self._source, node, made, taken)
         return self._special(name, arguments, expected)
+
+    def _applied(
+        self, function: ElementFunction, nodes: Sequence[ast.expr], expected: DType | None
+    ) -> Element:
+        """Parse the operands of an element function."""
+        name, inner = function.name, function.operand_dtype(expected)
+        match nodes:
+            case [operand]:
+                return Unary(name, self.read(operand, inner))
+            case [left, right] if function.second is not None:
+                return Binary(name, self.read(left, inner), self.read(right, function.second))
+            case [left, right]:
+                return Binary(name, *self._sides(left, right, inner))
+            case _:
+                return Ternary(name, *self._alike(nodes, inner))
+
+    def _alike(self, nodes: Sequence[ast.expr], expected: DType | None) -> list[Element]:
+        """Parse operands of equal dtype; untyped ones take the dtype of the first typed one."""
+        typed = next((n for n in nodes if not self.is_untyped(n)), nodes[0])
+        first = self.read(typed, expected)
+        others = (
+            first if n is typed else self.read(n, first.dtype if self.is_untyped(n) else expected)
+            for n in nodes
+        )
+        return list(others)
 
     def _special(self, name: str, arguments: Arguments, expected: DType | None) -> Element:
         match name:
@@ -287,20 +351,32 @@ class ElementReader:
             case "index":
                 value, dtype = arguments.take(2)
                 return Index(self._scope.expr(value), self._scope.dtype(dtype))
+            case "reinterpret":
+                value, dtype = arguments.take(2)
+                made = Reinterpret(self._scope.dtype(dtype), self.read(value))
+                return check_dtypes(self._source, arguments.node, made, arguments.positional)
             case "condition":
                 return Condition(self._scope.predicate(arguments.take(1)[0]))
+            case _ if name in REDUCERS:
+                raise self._source.error(
+                    arguments.node,
+                    f"{name} has several results",
+                    f"write e[i], p[i] = {name}(...), with one buffer element per result",
+                )
             case _:
                 raise unknown_name(
                     self._source, arguments.node.func, "element function", name,
-                    (*CALLED, "where", "index", "condition", *DTYPES), plural="functions",
+                    (*CALLED, *_SPECIAL, *DTYPES), plural="functions",
                     others=FUNCTION_NAMES | DTYPE_NAMES, hint="write it with existing functions",
                 )  # fmt: skip
 
     def _typed(self, node: ast.expr, dtype: DType) -> Element:
         """Parse the operand of ``f32(...)``: a literal, a symbolic term, or an element to cast."""
         value = self._scope.number(node)
+        if isinstance(node, ast.Constant) and isinstance(node.value, complex):
+            return self._imaginary(node, node.value.imag, dtype)
         if value is not None:
-            same_kind = dtype.is_float and not isinstance(value, bool)
+            same_kind = dtype.is_inexact and not isinstance(value, bool)
             return self._fitting(node, Number(float(value) if same_kind else value, dtype))
         if self._scope.is_term(node):
             element = self._term(node, i64 if dtype == bool_ else dtype)
@@ -309,7 +385,7 @@ class ElementReader:
             if isinstance(element, Index) and dtype != bool_:
                 return element
             return Cast(dtype, element)
-        return Cast(dtype, self.read(node))
+        return check_dtypes(self._source, node, Cast(dtype, self.read(node)), (node,))
 
     def _not_an_element(self, node: ast.expr) -> ParseError:
         if isinstance(node, ast.Name):

@@ -10,13 +10,17 @@ from ...identity import NO_ORIGIN, Origins
 from ...loop.nodes import (
     Alloc,
     BinaryOp,
+    Bind,
     Block,
+    Buffer,
+    Element,
     For,
     If,
     IterKind,
     IterVar,
     Let,
     LetMode,
+    Local,
     LoopKind,
     PrimFunc,
     Range,
@@ -26,7 +30,7 @@ from ...loop.nodes import (
 )
 from ...loop.ranges import range_of
 from ...loop.regions import access_regions
-from ...loop.visit import seq
+from ...loop.visit import loads, seq
 from ...symbolic import TRUE, Bool, Expr, InvalidSymbolError, Var, as_expr, var
 from ..errors import DuplicateNameError, ScriptSyntaxError
 from .arguments import Arguments, called_name
@@ -40,10 +44,14 @@ from .header import (
     statements_of,
     take_facts,
 )
+from .reducers import SCAN, ReducerReader
 from .scope import Scope, shape_text
 from .source import Located, Source, describe, text_of
 from .statements import assigned_name_hint, check_starts_at_zero, unsupported_statement
 from .unknown import LOOP_NAMES, unknown_name
+
+MOST_NAMES: Final = 256
+"""The largest number of allocations and bound values in one scope, which passes visit nested."""
 
 _LOOPS: Final[dict[str, LoopKind]] = {
     "range": "serial",
@@ -89,6 +97,8 @@ class LoopReader:
         self.elements = ElementReader(scope, self.buffers.known, function)
         self.mint = self.buffers.mint
         self._checked: dict[str, Var] = {}
+        self._blocks = 0
+        self._reducers = ReducerReader(scope, self.elements)
 
     def body(self, statements: list[ast.stmt], origins: Origins) -> Stmt:
         """Parse a list of statements; the scope of an allocation is the rest of the list."""
@@ -97,21 +107,82 @@ class LoopReader:
     def _statements(
         self, statements: list[ast.stmt], origins: Origins, header: BlockHeader | None
     ) -> Iterator[Stmt]:
-        """Yield the statements of a list; a block takes the lines of its header."""
-        for position, statement in enumerate(statements):
+        """Yield the statements of a list; a block takes the lines of its header.
+
+        The scope of an allocation and of a bound value is the rest of the statements.
+        """
+        opened: list[Buffer | tuple[Local, Element]] = []
+        found: list[list[Stmt]] = [[]]
+        for statement in statements:
             if header is not None and self._header_line(statement, header, origins):
                 continue
-            buffer = self.buffers.allocation(statement)
-            if buffer is not None:
-                rest = seq(*self._statements(statements[position + 1 :], origins, header))
-                self.buffers.release(buffer)
-                yield Alloc(buffer, rest)
-                return
-            yield self.statement(statement, origins)
+            if self._blocks and isinstance(statement, ast.FunctionDef):
+                self._reducers.define(statement)
+                continue
+            new = self.buffers.allocation(statement) or self._bound(statement)
+            if new is None:
+                found[-1].append(self.statement(statement, origins))
+                continue
+            if not isinstance(new, Buffer):
+                self.elements.locals[new[0].name] = new[0]
+            if len(opened) == MOST_NAMES:
+                raise self.source.too_large(
+                    f"a statement contains more than {MOST_NAMES} allocations and bound values",
+                    statement,
+                )
+            opened.append(new)
+            found.append([])
+        for new in reversed(opened):
+            rest = seq(*found.pop())
+            found[-1].append(self._closed(new, rest))
+        yield from found[0]
+
+    def _closed(self, new: Buffer | tuple[Local, Element], rest: Stmt) -> Stmt:
+        """Return the statement of a buffer or a value that ``rest`` uses, and end its scope."""
+        if isinstance(new, Buffer):
+            self.buffers.release(new)
+            return Alloc(new, rest)
+        local, value = new
+        del self.elements.locals[local.name]
+        return Bind(local, value, rest)
+
+    def _bound(self, statement: ast.stmt) -> tuple[Local, Element] | None:
+        """Parse ``t = x[i] * 2.0`` in a block; return None for another statement."""
+        if not self._blocks:
+            return None
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
+                self._check_unused(name, target)
+                element = self.elements.read(value)
+                return Local(name, element.dtype), element
+            case _:
+                return None
+
+    def _check_unused(self, name: str, node: ast.expr) -> None:
+        """Check that no variable, buffer or value of this name is in scope."""
+        self.scope.check_unbound(name, node)
+        if name in self.buffers.known or name in self.elements.locals:
+            noun = "buffer" if name in self.buffers.known else "value"
+            store = f"; to store an element of the buffer, write {name}[i] = ..."
+            raise DuplicateNameError(
+                f"{noun} {name!r} is already in scope",
+                location=self.source.location(node),
+                hint=f"rename one of the two{store if noun == 'buffer' else ''}",
+            )
 
     def statement(self, node: ast.stmt, origins: Origins) -> Stmt:
         """Parse one statement; it inherits ``origins`` from the enclosing statement."""
         match node:
+            case ast.Assign(targets=[target], value=value) if self._is_update(target, value):
+                targets = target.elts if isinstance(target, ast.Tuple) else [target]
+                made = self._reducers.update(targets, value, origins)
+                if made is None:
+                    raise unsupported_statement(self.source, node)
+                return made
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(
+                targets
+            ) == len(values):
+                return self._stores(targets, values, origins)
             case ast.Assign(targets=[target], value=value):
                 access = self.elements.load(target, assigned_name_hint(target, value))
                 element = self.elements.stored(value, access)
@@ -131,6 +202,30 @@ class LoopReader:
                 return seq()
             case _:
                 raise unsupported_statement(self.source, node)
+
+    def _is_update(self, target: ast.expr, value: ast.expr) -> bool:
+        """Return whether an assignment in a block updates results by a reducer."""
+        if not self._blocks or not isinstance(value, ast.Call):
+            return False
+        name = called_name(value)
+        return isinstance(target, ast.Tuple) or name == SCAN or self._reducers.defines(name)
+
+    def _stores(self, targets: list[ast.expr], values: list[ast.expr], origins: Origins) -> Stmt:
+        """Parse ``m[i], p[i] = 0.0, 1``, whose values read none of the buffers."""
+        accesses = [self.elements.load(target) for target in targets]
+        stores = [
+            Store(a.buffer, a.indices, self.elements.stored(value, a), origins)
+            for a, value in zip(accesses, values, strict=True)
+        ]
+        written = {a.buffer for a in accesses}
+        for store, value in zip(stores, values, strict=True):
+            if any(load.buffer in written for load in loads(store)):
+                raise self.source.error(
+                    value,
+                    "a value reads a buffer that the assignment writes",
+                    "bind the value first: t = y[i]",
+                )
+        return seq(*stores)
 
     def origins(self, arguments: Arguments, outer: Origins) -> Origins:
         """Parse the origins of a node; by default those of the enclosing node."""
@@ -272,7 +367,13 @@ class LoopReader:
             self._header_line(statement, header, origins)
         with self.scope.bound({v.var.name: (v.var, v.extent) for v in iters}):
             inner = [s for s in rest if s not in guards]
+            values, self.elements.locals = self.elements.locals, {}
+            above, self._reducers = self._reducers, ReducerReader(self.scope, self.elements, iters)
+            self._blocks += 1
             whole = seq(*self._statements(inner, origins, header))
+            self._blocks -= 1
+            self.elements.locals, reducer = values, self._reducers.used
+            self._reducers = above
         reads, writes = access_regions(whole, header.init)
         return Block(
             uid,
@@ -285,6 +386,7 @@ class LoopReader:
             header.predicate,
             annotations,
             origins,
+            reducer,
         )
 
     def _iters(self, body: list[ast.stmt]) -> tuple[tuple[IterVar, ...], list[ast.stmt]]:
@@ -294,16 +396,23 @@ class LoopReader:
             if is_allocation(statement):
                 return tuple(iters), body[position:]
             match statement:
+                case ast.Assign(targets=[ast.Name()], value=value) if self._is_bound(value, iters):
+                    return tuple(iters), body[position:]
                 case ast.Assign(targets=[ast.Name() as target], value=value):
                     iters.append(self._iter(target, value, iters))
                 case ast.Assign(
                     targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)
-                ) if len(targets) == len(values):
+                ) if len(targets) == len(values) and not _are_stores(targets, values):
                     for target, value in zip(targets, values, strict=True):
                         iters.append(self._iter(target, value, iters))
                 case _:
                     return tuple(iters), body[position:]
         return tuple(iters), []
+
+    def _is_bound(self, value: ast.expr, iters: list[IterVar]) -> bool:
+        """Return whether a line after iteration variables binds the value of an element."""
+        with self.scope.bound({v.var.name: (v.var, v.extent) for v in iters}):
+            return called_name(value) not in _ITERS and self.elements.is_element(value)
 
     def _iter(self, target: ast.expr, value: ast.expr, before: list[IterVar]) -> IterVar:
         kind = called_name(value)
@@ -311,7 +420,7 @@ class LoopReader:
             raise self.source.error(
                 value,
                 f"expected spatial, reduce or ordered, got {describe(value)}",
-                "write v = spatial(i)",
+                "write v = spatial(i), or bind one element to a name: t = x[v]",
             )
         if not isinstance(target, ast.Name):
             raise self.source.error(
@@ -406,6 +515,12 @@ class LoopReader:
             start, extent = Arguments(self.source, node, "span(start, extent)").take(2)
             return Range(self.scope.expr(start), self.scope.expr(extent))
         return Range(self.scope.expr(node), _ONE)
+
+
+def _are_stores(targets: list[ast.expr], values: list[ast.expr]) -> bool:
+    """Return whether an assignment of several values stores elements: ``m[i], p[i] = 0.0, 1``."""
+    stored = any(isinstance(target, ast.Subscript) for target in targets)
+    return stored and not any(called_name(value) in _ITERS for value in values)
 
 
 def _header_call(node: ast.stmt, names: tuple[str, ...]) -> ast.Call | None:

@@ -191,8 +191,9 @@ class Scope:
     def dtype(self, node: ast.expr) -> DType:
         """Parse the name of a dtype."""
         name = node.id if isinstance(node, ast.Name) else None
-        if name in DTYPES:
-            return DTYPES[name]
+        found = None if name is None else DTYPES.get(name)
+        if found is not None:
+            return found
         shown = _dtype_text(node) if name is None else name
         raise unknown_name(self.source, node, "dtype", shown, DTYPES, others=DTYPE_NAMES)
 

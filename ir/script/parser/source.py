@@ -135,7 +135,7 @@ class Source:
             If the text is too long or too deeply nested.
         """
         if len(self.text) > MAX_CHARACTERS:
-            raise self._too_large(
+            raise self.too_large(
                 f"expected at most {MAX_CHARACTERS} characters, got {len(self.text)}"
             )
         try:
@@ -143,7 +143,7 @@ class Source:
         except SyntaxError as error:
             raise self._syntax(error) from None
         except (RecursionError, MemoryError):
-            raise self._too_large("expressions are nested too deeply") from None
+            raise self.too_large("expressions are nested too deeply") from None
         except ValueError as error:
             raise ScriptSyntaxError(
                 f"invalid source text: {error}",
@@ -159,7 +159,8 @@ class Source:
         kind = TextTooLargeError if "too many" in message else ScriptSyntaxError
         return kind(message, location=location, hint="programs are written in Python's syntax")
 
-    def _too_large(self, message: str, node: Located | None = None) -> ParseError:
+    def too_large(self, message: str, node: Located | None = None) -> ParseError:
+        """Return an error about a program that is too long or too deeply nested."""
         location = self.location_at(1, 1) if node is None else self.location(node)
         hint = "split the program into several functions, and long expressions into several lines"
         return TextTooLargeError(message, location=location, hint=hint)
@@ -172,4 +173,4 @@ class Source:
             if not level:
                 return
         deepest = next((n for n in level if isinstance(n, ast.expr | ast.stmt)), None)
-        raise self._too_large(f"expressions are nested more than {MAX_DEPTH} levels deep", deepest)
+        raise self.too_large(f"expressions are nested more than {MAX_DEPTH} levels deep", deepest)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Final
 
+from ....nearest import did_you_mean
+from ...loop.combiners import REDUCERS
 from ..errors import ParseError, ScriptSyntaxError
 from .arguments import Arguments, called_name
 from .source import Source, text_of
@@ -36,6 +38,13 @@ def _described(node: ast.stmt) -> tuple[str, str]:
     match node:
         case ast.AugAssign():
             return "", "augmented assignments are +=, -=, *= and /=; write y[i] = y[i] // 2.0"
+        case ast.Assign(value=ast.Call() as call) if called_name(call):
+            name = str(called_name(call))
+            known = did_you_mean(name, REDUCERS)
+            return (
+                f"several results of {name!r}",
+                known or f"reducers are {', '.join(REDUCERS)}, and those that the block defines",
+            )
         case ast.Assign():
             return "several targets", "write one assignment per buffer"
         case ast.Expr(value=ast.Call() as call) if called_name(call):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ....nearest import did_you_mean, listed
+from ...loop.element_functions import named
 from ..errors import UnknownNameError
 from .source import Source
 
@@ -47,14 +48,11 @@ LOOP_NAMES: Final[dict[str, str]] = {
 """Names of loop kinds in TVM, Triton and Numba, and the names here."""
 
 FUNCTION_NAMES: Final[dict[str, str]] = {
-    "arctan2": "atan2",
+    **{name: function.name for name, function in named("numpy").items()},
     "fabs": "abs",
     "fmax": "max",
     "fmin": "min",
     "if_then_else": "where",
-    "maximum": "max",
-    "minimum": "min",
-    "power": "pow",
     "select": "where",
 }
 """Names of element functions in NumPy, PyTorch and TVM, and the names here."""

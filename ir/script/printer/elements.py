@@ -7,6 +7,7 @@ rules; where these do not determine the dtype, it is explicit: ``f32(2.0)``, ``i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, TypeAlias, assert_never
 
 from ...dtype import DType, bool_
@@ -20,7 +21,10 @@ from ...loop.nodes import (
     Element,
     Index,
     Load,
+    Local,
     Number,
+    Reinterpret,
+    Ternary,
     Unary,
     Where,
 )
@@ -55,7 +59,7 @@ _AUGMENTED: Final = frozenset({"add", "sub", "mul", "div"})
 
 def number_text(value: float, dtype: DType) -> str:
     """Return a literal of the dtype, or of the Python value if the dtype cannot represent it."""
-    if dtype.is_float and not isinstance(value, bool):
+    if dtype.is_inexact and not isinstance(value, bool):
         return float_text(float(value))
     return float_text(value) if isinstance(value, float) else repr(value)
 
@@ -64,7 +68,7 @@ def fits(value: float, dtype: DType) -> bool:
     """Return whether the parser accepts the number as a literal of the dtype."""
     if isinstance(value, bool):
         return dtype == bool_
-    return dtype.is_float or (dtype.is_integer and isinstance(value, int))
+    return dtype.is_inexact or (dtype.is_integer and isinstance(value, int))
 
 
 class Elements:
@@ -106,12 +110,18 @@ class Elements:
                 return (self._explicit(element), _ATOM) if bare is None else bare
             case Load(buffer=buffer, indices=indices):
                 return self.access(buffer, indices), _ATOM
+            case Local(name=name):
+                return name, _ATOM
             case Cast(dtype=dtype, operand=operand):
                 return f"{dtype}({self.text(operand)})", _ATOM
+            case Reinterpret(dtype=dtype, operand=operand):
+                return f"reinterpret({self.text(operand)}, {dtype})", _ATOM
             case Unary():
                 return self._unary(element, expected)
             case Binary():
                 return self._binary(element, expected)
+            case Ternary(op=op, first=first, second=second, third=third):
+                return f"{op}({', '.join(self._alike((first, second, third), expected))})", _ATOM
             case Compare(op=op, left=left, right=right):
                 sides = self._sides(left, right, None, fuses=True, least=(_COMPARE + 1,) * 2)
                 return f"{sides[0]} {_COMPARISONS[op]} {sides[1]}", _COMPARE
@@ -133,12 +143,26 @@ class Elements:
 
     def _binary(self, element: Binary, expected: DType | None) -> tuple[str, int]:
         op, left, right = element.op, element.left, element.right
+        second = element_function(op).second
+        if second is not None:
+            return f"{op}({self.text(left, expected)}, {self.text(right, second)})", _ATOM
         if op not in _INFIX:
             fuses = op in ("min", "max")
-            return f"{op}({', '.join(self._sides(left, right, expected, fuses=fuses))})", _ATOM
+            inner = element_function(op).operand_dtype(expected)
+            return f"{op}({', '.join(self._sides(left, right, inner, fuses=fuses))})", _ATOM
         symbol, level = _INFIX[op]
         sides = self._sides(left, right, expected, fuses=True, least=(level, level + 1))
         return f"{sides[0]} {symbol} {sides[1]}", level
+
+    def _alike(self, parts: tuple[Element, ...], expected: DType | None) -> Iterator[str]:
+        """Print operands of one dtype; the first that is not a leaf, or the first, has a dtype."""
+        leaves = (Number, Index, Condition)
+        typed = next((k for k, part in enumerate(parts) if not isinstance(part, leaves)), 0)
+        for k, part in enumerate(parts):
+            if not isinstance(part, leaves):
+                yield self.text(part, expected)
+            else:
+                yield self.text(part, None if k == typed else parts[typed].dtype)
 
     def _sides(
         self,

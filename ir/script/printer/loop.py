@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from keyword import iskeyword
 from typing import Final, assert_never
 
 from ....target.target import Target
 from ...identity import Origins
+from ...loop.combiners import is_named
 from ...loop.nodes import (
     AccessMode,
     Alloc,
+    Bind,
     Block,
     Buffer,
     BufferParam,
@@ -20,6 +24,7 @@ from ...loop.nodes import (
     LoopKind,
     PrimFunc,
     Range,
+    Reducer,
     Region,
     ScalarParam,
     Seq,
@@ -27,7 +32,9 @@ from ...loop.nodes import (
     Store,
 )
 from ...loop.ranges import range_of
+from ...loop.reducers import Reducing, scattering, without_lets
 from ...loop.regions import access_regions
+from ...loop.scans import Scanning, scanning
 from ...symbolic import TRUE, Expr, Var, const_value
 from ..names import quote, tuple_text
 from .elements import Elements
@@ -96,6 +103,7 @@ class LoopPrinter:
         self._lowered = lowered
         self._elements = Elements(terms)
         self._extents: dict[Var, Expr] = {}
+        self._updates: dict[Stmt, Reducing | Scanning] = {}
 
     def _options(self, buffer: Buffer) -> list[str]:
         options: list[str] = []
@@ -136,6 +144,9 @@ class LoopPrinter:
 
     def statement(self, statement: Stmt, outer: Origins) -> None:
         """Print a statement whose enclosing statement has the origins ``outer``."""
+        if (update := self._updates.get(statement)) is not None:
+            self._update(update, outer)
+            return
         match statement:
             case Store():
                 self._store(statement, outer)
@@ -152,6 +163,10 @@ class LoopPrinter:
                 self._let(statement, outer)
             case Alloc(buffer=buffer, body=body):
                 self.allocation(buffer)
+                self.statement(body, outer)
+            case Bind(local=local, value=value, body=body):
+                name = self._terms.check(local.name, "value")
+                self._out.add(f"{name} = {self._elements.text(value)}")
                 self.statement(body, outer)
             case _:
                 assert_never(statement)
@@ -219,10 +234,58 @@ class LoopPrinter:
             self._out.add(f"with block({', '.join(parts)}):")
             with self._out.indented():
                 self._header(block)
+                parts = scanning(block) or scattering(block)
+                if parts is not None and not is_named(parts.reducer):
+                    self._reducer(parts.reducer)
                 self._init(block)
+                if parts is not None:
+                    self._updates[without_lets(block.body)] = parts
                 self.statement(block.body, block.origins)
         for iter_var in block.iters:
             self._terms.release(iter_var.var)
+
+    def _reducer(self, reducer: Reducer) -> None:
+        """Print the definition of a reducer that is not in the table."""
+        check = self._terms.check
+        names = [f"{check(x.name, 'value')}: {x.dtype}" for x in (*reducer.left, *reducer.right)]
+        identity = [self._elements.text(n, n.dtype) for n in reducer.identities]
+        ending = "" if reducer.commutative else ", commutative=False"
+        self._out.add(f"@reducer(identity={tuple_text(identity)}{ending})")
+        self._out.add(f"def {check(reducer.name, 'reducer')}({', '.join(names)}):")
+        with self._out.indented():
+            for local, value in reducer.binds:
+                self._out.add(f"{check(local.name, 'value')} = {self._elements.text(value)}")
+            pairs = zip(reducer.results, reducer.left, strict=True)
+            results = [self._elements.text(e, x.dtype) for e, x in pairs]
+            self._out.add(f"return {', '.join(results)}")
+
+    def _update(self, parts: Reducing | Scanning, outer: Origins) -> None:
+        """Print ``m[i], p[i] = argmax(x[i, k], k)`` or ``y[i] = scan(add, x[i])``."""
+        for bind in parts.prefix:
+            name = self._terms.check(bind.local.name, "value")
+            self._out.add(f"{name} = {self._elements.text(bind.value)}")
+        targets = [self._elements.access(t.buffer, t.indices) for t in parts.targets]
+        pairs = zip(parts.terms, parts.targets, strict=True)
+        terms = [self._elements.text(e, t.dtype) for e, t in pairs]
+        name = parts.reducer.name
+        if isinstance(parts, Scanning):
+            operation = quote(name) if iskeyword(name) else name  # "and", "or"
+            terms = [operation, *terms, *self._start(parts)]
+            name = "scan"
+        line = f"{', '.join(targets)} = {name}({', '.join(terms)})"
+        if self._origins(parts.origins, outer):
+            self._out.add(f"with origin({', '.join(quote(o) for o in sorted(parts.origins))}):")
+            with self._out.indented():
+                self._out.add(line)
+        else:
+            self._out.add(line)
+
+    def _start(self, scan: Scanning) -> Iterator[str]:
+        """Yield the argument of a scan that does not start at the identities."""
+        if not scan.starts_at_identity:
+            pairs = zip(scan.starts, scan.targets, strict=True)
+            texts = [self._elements.text(e, t.dtype) for e, t in pairs]
+            yield f"start={texts[0] if len(texts) == 1 else tuple_text(texts)}"
 
     def _header(self, block: Block) -> None:
         bindings = [self.iteration_text(v) for v in block.iters]

@@ -10,7 +10,7 @@ from ....ir.analysis.value_size import (
     LOAD,
     REPEATED,
     ValueSize,
-    loads_of,
+    copies_of,
     result_size,
 )
 from ....ir.graph.nodes import Binding, CallTIR, GraphFunc, Value
@@ -66,7 +66,7 @@ class FusedSizes:
         return value not in self._results and all(kind <= last for kind in kinds)
 
     def _copies(self, value: Value) -> int:
-        """Return how many loads the users of a value contain."""
+        """Return how often the users of a value compute it if it is inlined."""
         return sum(
             loads
             for user in self._uses[value]
@@ -80,7 +80,7 @@ class FusedSizes:
         kernel = self._module.prim(call.function)
         loads = self._loads.get(kernel.name)
         if loads is None:
-            loads = self._loads[kernel.name] = loads_of(kernel.body)
+            loads = self._loads[kernel.name] = copies_of(kernel.body)
         pairs = zip(call.args, kernel.buffer_params, strict=False)
         return [(a, b, loads.get(b, 0)) for a, b in pairs if isinstance(a, Value)]
 

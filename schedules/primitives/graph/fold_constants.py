@@ -25,10 +25,12 @@ from ....ir.graph.nodes import (
 from ....ir.graph.operators import get_operator
 from ....ir.graph.visit import map_operands, replace_values
 from ....ir.module import Constant, Module
+from ....ir.sizes import storage_bytes
 from ....ir.symbolic import Expr, const_value, product
 from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle, Removed
 from ...problem import Problem
+from ...quantized_weights import converts_weight
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
@@ -58,8 +60,9 @@ class FoldConstants(Primitive):
 
     Notes
     -----
-    ``lift_transforms`` handles larger results: it computes them when the program is loaded. Cost:
-    one evaluation of each folded operator.
+    ``lift_transforms`` handles larger results: it computes them when the program is loaded. Tensors
+    of at most 8 bits per element are not converted to a wider float dtype, because a matrix product
+    may convert them itself. Cost: one evaluation of each folded operator.
 
     Names elsewhere: TVM ``relax.transform.FoldConstant``; Halide: none.
 
@@ -156,7 +159,9 @@ class _Fold:
         if not constant or symbolic or not isinstance(info, TensorInfo) or info.shape is None:
             return False
         count = const_value(product(info.shape))
-        if count is None or count * info.dtype.bytes > self._limit:
+        if count is None or storage_bytes(count, info.dtype) > self._limit:
+            return False
+        if any(converts_weight(a, info) for a in call.args):
             return False
         args = [self._argument(a) for a in call.args]
         with np.errstate(all="ignore"):

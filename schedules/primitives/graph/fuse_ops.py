@@ -30,6 +30,7 @@ from ....ir.symbolic import Expr, Facts, Var, as_expr, const_value, free_vars, p
 from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle
 from ...problem import Problem
+from ...quantized_weights import fused_conversions
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
@@ -57,11 +58,12 @@ class FuseOps(Primitive):
     Without ``bindings`` the whole function is grouped by the pattern kinds of its kernels, which
     are derived from their loops: chains of elementwise, broadcast and injective kernels;
     elementwise or broadcast epilogues of a matmul with the shape of its result; elementwise or
-    broadcast prologues of a reduction. An intermediate with several users joins a group only if all
-    users are in it. Calls with versions or updates are not grouped, and no call is moved behind an
-    update in place of memory that it reads. A value stays in memory if the expression of its group
-    would have more than 512 nodes or be nested deeper than 64, and if it has more than 100 nodes
-    and is used more than once.
+    broadcast prologues of a reduction; conversions of weights of at most 8 bits to the right
+    operand of a matmul. An intermediate with several users joins a group only if all users are in
+    it. Calls with versions or updates are not grouped, and no call is moved behind an update in
+    place of memory that it reads. A value stays in memory if the expression of its group would have
+    more than 512 nodes or be nested deeper than 64, and if it has more than 100 nodes and is used
+    more than once.
 
     Parameters
     ----------
@@ -244,6 +246,7 @@ class Grouping:
             and isinstance(b.value.info, TensorInfo)
         }
         self._kept = FusedSizes(module, graph, self._kinds, self._uses).kept
+        self._weights = fused_conversions(module, graph)
         self._leader: dict[Value, Value] = {v: v for v in self._kinds}
         self._kind_of_group = dict(self._kinds)
 
@@ -278,7 +281,9 @@ class Grouping:
         leader = leaders.pop()
         if self._passes_update(binding, leader):
             return
-        joined = _joined(self._kinds[value], self._kind_of_group[leader], value, leader)
+        consumer = self._kind_of_group[leader]
+        joined = _joined(self._kinds[value], consumer, value, leader)
+        joined = consumer if value in self._weights else joined
         if joined is not None:
             self._leader[value] = leader
             self._kind_of_group[leader] = joined

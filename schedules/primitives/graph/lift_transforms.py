@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -22,7 +22,7 @@ from ....ir.graph.nodes import (
     Value,
 )
 from ....ir.graph.visit import map_bindings, operands_of, replace_values, used_values
-from ....ir.identity import fresh_name
+from ....ir.identity import Uid, fresh_name
 from ....ir.interpreter import run_graph
 from ....ir.module import Constant, Module
 from ....ir.symbolic import const_value
@@ -59,6 +59,8 @@ class LiftTransforms(Primitive):
     ----------
     function : FunctionRef
         The graph-level function.
+    keep : tuple of BindingRef
+        Bindings that are not moved, such as conversions of quantized weights to a wider dtype.
 
     Notes
     -----
@@ -113,6 +115,7 @@ class LiftTransforms(Primitive):
         DATAFLOW_STAGE = "the function is a graph-level function in the dataflow stage"
 
     function: FunctionRef = MAIN
+    keep: tuple[BindingRef, ...] = ()
 
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the level and the stage of the function."""
@@ -121,7 +124,7 @@ class LiftTransforms(Primitive):
     def rewrite(self, state: State) -> Rewrite:
         """Split the bindings, and pass values used in both parts as constants."""
         graph = state.module.graph(self.function.function)
-        lifted = liftable(graph)
+        lifted = liftable(graph, frozenset(ref.uid for ref in self.keep))
         if not lifted:
             return Rewrite(state.module, (self.function,))
         kept = tuple(b for b in graph.bindings if b.value not in lifted)
@@ -169,10 +172,15 @@ def _unused_name(module: Module, prepared_for: str) -> str:
     return fresh_name(f"{PREPARE}_{prepared_for}", module.functions)
 
 
-def liftable(graph: GraphFunc) -> dict[Value, Binding]:
-    """Return the bindings that depend on constants only, by value, in program order."""
+def liftable(graph: GraphFunc, kept: AbstractSet[Uid] = frozenset()) -> dict[Value, Binding]:
+    """Return the bindings that depend on constants only, by value, in program order.
+
+    Those of ``kept`` are left out, and so are all that depend on them.
+    """
     found: dict[Value, Binding] = {}
     for binding in graph.bindings:
+        if binding.value.uid in kept:
+            continue
         right = binding.right
         info = binding.value.info
         if not isinstance(right, Call | CallTIR) or not isinstance(info, TensorInfo):

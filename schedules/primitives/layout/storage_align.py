@@ -100,7 +100,10 @@ class StorageAlign(Primitive):
 
         TEMPORARY = "the buffer is a temporary"
         INNER_AXIS = "the axis is one of the dimensions of the buffer, but not the last"
-        VALID_ALIGNMENT = "the factor is positive, and the offset is in [0, factor)"
+        VALID_ALIGNMENT = (
+            "the factor is positive, the offset is in [0, factor), and both are multiples of the "
+            "number of elements per byte"
+        )
         ALIGNABLE_WRITERS = (
             "at least one block writes the buffer; every such block writes no other buffer and "
             "has no ``storage_align`` annotation"
@@ -130,6 +133,15 @@ class StorageAlign(Primitive):
                 "be positive",
                 (self.buffer,),
                 {"factor": self.factor, "offset": self.offset},
+            )
+        per = state.buffer(self.buffer).dtype.per_byte
+        if self.factor % per or self.offset % per:
+            yield Problem(
+                self.Requires.VALID_ALIGNMENT,
+                f"factor {self.factor} and offset {self.offset} must be multiples of {per}: a byte "
+                f"contains {per} elements of {self.buffer.name!r}",
+                (self.buffer,),
+                {"factor": self.factor, "offset": self.offset, "per_byte": per},
             )
         yield from self._writers(state)
 

@@ -21,7 +21,7 @@ from ...allocations import with_allocation
 from ...apply import Primitive, Rewrite
 from ...checks import temporary_problems, tensorized_buffer_problems
 from ...edit import Edit
-from ...handles import BufferRef
+from ...handles import BufferRef, loop_ref
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
@@ -101,6 +101,9 @@ class TransformLayout(Primitive):
         INJECTIVE_MAP = "the map is injective"
         BOUNDED_INDICES = "every new index is bounded and starts at 0"
         NOT_TENSORIZED = "no tensorized block accesses the buffer"
+        WHOLE_BYTES = (
+            "the elements of the buffer fill bytes, or no parallel or thread-bound loop accesses it"
+        )
 
     buffer: BufferRef
     index_map: IndexMap
@@ -150,6 +153,24 @@ class TransformLayout(Primitive):
                     f"new index {number}, {output}, {start}; it must be bounded and start at 0",
                     (self.buffer,),
                     {"index": number},
+                )
+
+        yield from self._shared_bytes(tree, buffer)
+
+    def _shared_bytes(self, tree: Tree, buffer: Buffer) -> Iterator[Problem]:
+        """Check that no two threads may write packed elements that share a byte after the step."""
+        if not buffer.dtype.is_packed:
+            return
+        for loop in tree.loops.values():
+            concurrent = loop.kind in ("parallel", "thread")
+            blocks = tree.blocks_in(loop.body) if concurrent else ()
+            if any(a.buffer is buffer for b in blocks for a in accesses(b)):
+                yield Problem(
+                    self.Requires.WHOLE_BYTES,
+                    f"a byte contains {buffer.dtype.per_byte} elements of {buffer.name!r}, and "
+                    f"loop {loop.var.name!r}, which accesses it, is {loop.kind_text}: with the new "
+                    "layout, iterations may write elements of one byte",
+                    (self.buffer, loop_ref(self.buffer.function, loop)),
                 )
 
     def _ranges(self, tree: Tree, buffer: Buffer) -> tuple[dict[Var, Interval], Facts]:

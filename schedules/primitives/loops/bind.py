@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import OWN, Tree, bound_kinds, private_copies, reduction_update
+from ....ir.analysis import OWN, Tree, bound_kinds, private_copies, reorders
 from ....ir.analysis.races import thread_conflicts, updates_atomically
 from ....ir.loop.memory_scopes import OF_BLOCK
 from ....ir.loop.nodes import For
@@ -13,10 +13,10 @@ from ....ir.loop.visit import walk
 from ....ir.symbolic import Expr, const_value, free_vars, to_text
 from ....target.gpus import BLOCK_AXES, TAGS, THREAD_AXES, limits_of
 from ...apply import Primitive, Rewrite
-from ...checks import kind_problems, with_allocations_inside
+from ...checks import dependence_problems, kind_problems, with_allocations_inside
 from ...domain_checks import repeat_problems
 from ...edit import Edit
-from ...handles import Handle, LoopRef, block_ref, loop_ref, refs_of
+from ...handles import Handle, LoopRef, block_ref, loop_ref
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
@@ -101,10 +101,10 @@ class Bind(Primitive):
             "loop or inside it is parallel, and no loop around it is vectorized or unrolled"
         )
         ITERATION_KINDS = (
-            "the loop binds no ordered iteration variable, and it binds a reduction iteration "
-            "variable only on a thread axis, where the update has the form ``C = C op value``, so "
-            "that the threads can combine their partial results, or where the block has no init "
-            "and each of its stores is such an update, which is then atomic"
+            "the loop binds a reduction iteration variable only on a thread axis, where the update "
+            "has the form ``C = C op value``, so that the threads can combine their partial "
+            "results, or where the block has no init and each of its stores is such an update, "
+            "which is then atomic"
         )
         RUNS_ONCE = "a reduction that the loop binds runs each instance once in the loop"
         INDEPENDENT_ITERATIONS = (
@@ -140,11 +140,9 @@ class Bind(Primitive):
         if const_value(loop.extent) == 1:
             return
         yield from self._repeated(tree, state, loop)
-        for conflict in thread_conflicts(tree, loop, self.thread):
-            parts = refs_of(self.loop.function, conflict.block, conflict.buffer)
-            yield Problem(
-                self.Requires.INDEPENDENT_ITERATIONS, conflict.reason, (self.loop, *parts)
-            )
+        found = thread_conflicts(tree, loop, self.thread)
+        requirement = self.Requires.INDEPENDENT_ITERATIONS
+        yield from dependence_problems(state, self.loop, found, requirement)
 
     def _repeated(self, tree: Tree, state: State, loop: For) -> Iterator[Problem]:
         """Check that the threads combine each term of a reduction once."""
@@ -303,16 +301,14 @@ class Bind(Primitive):
         for block in tree.blocks_in(loop.body):
             kinds = bound_kinds(loop, block)
             where = (self.loop, block_ref(self.loop.function, block))
-            if "ordered" in kinds:
-                reason = f"binds an ordered iteration variable of block {block.name!r}"
-            elif "reduce" not in kinds or updates_atomically(block, self.thread):
+            if "reduce" not in kinds or updates_atomically(block, self.thread):
                 continue
             elif self.thread not in THREAD_AXES:
                 reason = (
                     f"binds a reduction of block {block.name!r}, but "
                     f"{self.thread} cannot combine partial results"
                 )
-            elif reduction_update(block) is None:
+            elif not reorders(block):
                 reason = (
                     f"binds a reduction of block {block.name!r}, whose update does "
                     "not have the form C = C op value"

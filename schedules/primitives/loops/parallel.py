@@ -12,13 +12,14 @@ from ....ir.loop.memory_scopes import SCOPES
 from ....ir.loop.nodes import Block
 from ...apply import Primitive, Rewrite, check
 from ...checks import (
+    dependence_problems,
     iteration_kind_problems,
     kind_problems,
     nesting_problems,
     with_allocations_inside,
     with_kind,
 )
-from ...handles import Handle, LoopRef, loop_ref, refs_of
+from ...handles import Handle, LoopRef, loop_ref
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
@@ -86,7 +87,7 @@ class Parallel(Primitive):
         COMPATIBLE_NESTING = (
             "no loop around the loop or inside it is parallel, and no loop around it is vectorized"
         )
-        ITERATION_KINDS = "the loop iterates no reduction, and binds no ordered iteration variable"
+        ITERATION_KINDS = "the loop iterates no reduction"
         INDEPENDENT_ITERATIONS = (
             "the iterations are independent: no two of them write the same element of a buffer "
             "that outlives the iteration, and none reads an element that another one writes"
@@ -118,9 +119,9 @@ class Parallel(Primitive):
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the iterations are independent."""
         tree = state.tree(self.loop.function)
-        for conflict in conflicts(tree, state.loop(self.loop), own=_ANY_SCOPE):
-            where = (self.loop, *refs_of(self.loop.function, conflict.block, conflict.buffer))
-            yield Problem(self.Requires.INDEPENDENT_ITERATIONS, conflict.reason, where)
+        found = conflicts(tree, state.loop(self.loop), own=_ANY_SCOPE)
+        requirement = self.Requires.INDEPENDENT_ITERATIONS
+        yield from dependence_problems(state, self.loop, found, requirement)
 
     def rewrite(self, state: State) -> Rewrite:
         """Change the kind of the loop, and allocate the temporaries of an iteration inside it."""

@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from ....ir.analysis import (
     Tree,
     bound_kinds,
+    conflicts,
     covered_buffers,
     is_private,
     is_reduction,
     reads,
-    reduction_update,
+    reorders,
     tree_of,
     writes,
     writes_disjoint,
 )
+from ....ir.analysis.dependences import Conflict
 from ....ir.analysis.races import kind_conflicts
 from ....ir.loop.memory_scopes import SCOPES
 from ....ir.loop.nodes import Block, For, Stmt
@@ -97,9 +99,10 @@ class Reorder(Primitive):
             "is the whole body of the loop around it"
         )
         INDEPENDENT_EXTENTS = "no extent depends on a loop that would become an inner loop"
-        COMMUTATIVE = (
-            "the loops bind no ordered iteration variable, and the reductions inside them are "
-            "commutative"
+        COMMUTATIVE = "the reductions inside the loops are commutative"
+        KEEPS_ORDER = (
+            "if a loop binds an ordered iteration variable: of two loops that exchange their "
+            "order, the outer one has independent iterations, before this step or after it"
         )
         INDEPENDENT_ITERATIONS = (
             "a loop that binds spatial iteration variables writes different elements in different "
@@ -148,10 +151,7 @@ class Reorder(Primitive):
     def _kinds(self, state: State, block: Block) -> Iterator[Problem]:
         kinds = {k for ref in self.loops for k in bound_kinds(state.loop(ref), block)}
         where = (*self.loops, block_ref(self.loops[0].function, block))
-        if "ordered" in kinds:
-            message = f"the loops bind an ordered iteration variable of block {block.name!r}"
-            yield Problem(self.Requires.COMMUTATIVE, message, where)
-        elif "reduce" in kinds and reduction_update(block) is None:
+        if "reduce" in kinds and not reorders(block):
             yield Problem(
                 self.Requires.COMMUTATIVE,
                 f"block {block.name!r} is a reduction, but its body is not a commutative reduction "
@@ -166,8 +166,19 @@ class Reorder(Primitive):
         innermost = max(loops, key=lambda x: tree.order[x])
         blocks = tree.blocks_in(innermost.body)
         for block in blocks:
-            yield from self._overlaps(state, tree, block)
             yield from self._inits(state, tree, block)
+        if any("ordered" in bound_kinds(x, block) for x in loops for block in blocks):
+            yield from self._exchanges(state)
+        else:
+            yield from self._dependences(state, tree, innermost, blocks)
+        yield from self._concurrent(state)
+
+    def _dependences(
+        self, state: State, tree: Tree, innermost: For, blocks: tuple[Block, ...]
+    ) -> Iterator[Problem]:
+        """Check that no iteration writes an element that another one writes or reads."""
+        for block in blocks:
+            yield from self._overlaps(state, tree, block)
             for buffer in dict.fromkeys(a.buffer for a in reads(block)):
                 written = any(writes(b, buffer) for b in blocks)
                 if written and buffer not in covered_buffers(tree, innermost):
@@ -178,7 +189,33 @@ class Reorder(Primitive):
                         refs_of(self.loops[0].function, innermost, block, buffer),
                     )
 
-        yield from self._concurrent(state)
+    def _exchanges(self, state: State) -> Iterator[Problem]:
+        """Check that every dependence keeps its direction.
+
+        The loop that carries a dependence is the outermost one in which its iterations differ. A
+        dependence is reversed only if this loop changes, and then neither the old loop nor the new
+        one has independent iterations.
+        """
+        name = self.loops[0].function
+        chain = _chain(name, state.tree(name), [state.loop(ref) for ref in self.loops])
+        if isinstance(chain, Problem):
+            return
+        order = self._ordered(state, chain)
+        after = tree_of(self.rewrite(state).module.prim(name))
+        new = {x.uid: x for x in after.loops.values()}
+        for k, outer in enumerate(chain):
+            exchanged = [x for x in chain[k + 1 :] if order.index(x) < order.index(outer)]
+            if not exchanged or _dependence(state.tree(name), outer) is None:
+                continue
+            for inner in exchanged:
+                carried = _dependence(after, new[inner.uid])
+                if carried is not None:
+                    yield Problem(
+                        self.Requires.KEEPS_ORDER,
+                        f"loops {outer.var.name!r} and {inner.var.name!r} would exchange their "
+                        f"order, but {carried.reason}",
+                        (*self.loops, *refs_of(name, carried.block, carried.buffer)),
+                    )
 
     def _concurrent(self, state: State) -> Iterator[Problem]:
         """Check the concurrent loops that would contain loops which they do not contain now."""
@@ -266,6 +303,11 @@ class Reorder(Primitive):
             inner = state.loop(selection).body
             if isinstance(inner, For):
                 yield cls((LoopRef(selection.function, inner.uid, inner.var.name), selection))
+
+
+def _dependence(tree: Tree, loop: For) -> Conflict | None:
+    """Return a dependence between iterations of a loop in the order of its function."""
+    return next(conflicts(tree, loop, lanes=True), None)
 
 
 def _chain(function: str, tree: Tree, loops: list[For]) -> list[For] | Problem:

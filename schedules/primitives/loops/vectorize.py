@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ....ir.analysis import bound_kinds
+from ....ir.analysis import bound_kinds, conflicts
+from ....ir.analysis.lane_scans import scans_lanes
 from ....ir.loop.nodes import Block
 from ....ir.symbolic import free_vars, to_text
 from ...apply import Primitive, Rewrite, check
 from ...checks import (
     binds_reduction,
     constant_extent_problems,
-    independence_problems,
+    dependence_problems,
     kind_problems,
     lane_reduction_problems,
     nesting_problems,
@@ -89,15 +90,15 @@ class Vectorize(Primitive):
         )
         CONSTANT_EXTENT = "the extent is a constant of at most 1024 iterations"
         ITERATION_KINDS = (
-            "the loop binds no ordered iteration variable, and if it binds a reduction iteration "
-            "variable, it contains only that reduction, whose update has the form ``C = C op "
-            "value`` and whose init is decomposed"
+            "if the loop binds a reduction iteration variable, it contains only that reduction, "
+            "whose update has the form ``C = C op value`` and whose init is decomposed"
         )
         RUNS_ONCE = "a reduction that the loop binds runs each instance once in the loop"
         UNIFORM_EXTENTS = "no extent inside the loop depends on its variable"
         INDEPENDENT_ITERATIONS = (
             "the iterations are independent: no two of them write the same element, and none "
-            "reads an element that another one writes"
+            "reads an element that another one writes; or they are the steps of a scan by a "
+            "declared reducer, which is the whole body of the loop"
         )
 
     loop: LoopRef
@@ -142,9 +143,13 @@ class Vectorize(Primitive):
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the iterations are independent."""
+        if scans_lanes(state.tree(self.loop.function), state.loop(self.loop)):
+            return
         if not binds_reduction(state, self.loop):
-            yield from independence_problems(
-                state, self.loop, self.Requires.INDEPENDENT_ITERATIONS, lanes=True
+            tree, loop = state.tree(self.loop.function), state.loop(self.loop)
+            found = conflicts(tree, loop, lanes=True)
+            yield from dependence_problems(
+                state, self.loop, found, self.Requires.INDEPENDENT_ITERATIONS
             )
             return
         tree, loop = state.tree(self.loop.function), state.loop(self.loop)

@@ -19,7 +19,7 @@ from ....ir.analysis import (
 from ....ir.loop.decompose import reduction_position
 from ....ir.loop.nodes import Block, Buffer, For, Stmt
 from ....ir.loop.visit import loads
-from ....ir.symbolic import FloorDiv, Var
+from ....ir.symbolic import Facts, FloorDiv, Mod, Var, const_value, is_proved, ne, postorder
 from ...allocations import parts_of
 from ...apply import Primitive, Rewrite, check
 from ...domain_checks import (
@@ -30,7 +30,7 @@ from ...domain_checks import (
 )
 from ...edit import Edit
 from ...handles import BlockRef, Handle, LoopRef, loop_ref, refs_of
-from ...loop_nests import ONE, before, loops_removed, nest, whole, without
+from ...loop_nests import ONE, ZERO, before, loops_removed, nest, whole, without
 from ...motion_checks import (
     Movable,
     constant_iters,
@@ -320,9 +320,21 @@ def _needed(tree: Tree, block: Block, loop: For, buffer: Buffer) -> dict[Var, In
                 pass
             case _:
                 continue
+        if not _is_defined(span, facts):
+            continue
         wider = Interval(span.start * size, span.extent * size, span.exhaustive)
         spans[variable] = within_dimension(wider, extents[variable], facts)
     return spans
+
+
+def _is_defined(span: Interval, facts: Facts) -> bool:
+    """Return whether no divisor in the bounds of an interval can be 0.
+
+    The divisors of indices are not 0 inside of their loops, which may have no iterations.
+    """
+    terms = (*postorder(span.start), *postorder(span.extent))
+    divisors = {t.divisor for t in terms if isinstance(t, FloorDiv | Mod)}
+    return all(is_proved(ne(d, ZERO), facts) for d in divisors if const_value(d) is None)
 
 
 def _anchor(tree: Tree, loop: For, buffer: Buffer) -> Stmt:

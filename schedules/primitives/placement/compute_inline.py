@@ -18,16 +18,15 @@ from ....ir.analysis import (
 )
 from ....ir.dtype import DType
 from ....ir.identity import Origins
-from ....ir.loop.nodes import Block, Buffer, Cast, Element, Let, Load, Stmt, Store
+from ....ir.loop.nodes import Block, Cast, Element, Let, Load, Stmt, Store
 from ....ir.loop.visit import (
-    Rebuilder,
     children,
-    substitute_in_element,
+    stores,
     transform,
     walk,
     with_children,
 )
-from ....ir.symbolic import Bool, Expr, Var, eq, is_proved, substitute, to_text
+from ....ir.symbolic import Bool, Var, eq, is_proved, substitute, to_text
 from ...allocations import without_allocation
 from ...apply import Primitive, Rewrite
 from ...checks import tensorized_problems
@@ -35,6 +34,7 @@ from ...domain_checks import branch_around
 from ...edit import Edit
 from ...handles import BlockRef, BufferRef, Handle, Removed, block_ref, refs_of
 from ...inline_checks import size_problems
+from ...inline_values import ValueInliner, producer_of
 from ...loop_nests import loops_removed, without
 from ...motion_checks import (
     Movable,
@@ -73,7 +73,9 @@ class ComputeInline(Primitive):
 
     Notes
     -----
-    The value is computed once per read. Cost: linear in the size of the consumers.
+    A value that a consumer uses several times is bound, ``t_value = A[i] * 2``, unless it is small;
+    otherwise the value is computed once per read. A block with several stores is inlined as a
+    whole. Cost: linear in the size of the consumers.
 
     Names elsewhere: TVM ``compute_inline``; Halide ``compute_inline``.
 
@@ -112,7 +114,10 @@ class ComputeInline(Primitive):
         """The requirements of ``compute_inline``."""
 
         SPATIAL = "the block has spatial iteration variables only, and no init"
-        ONE_STORE = "the block stores one element of one buffer per iteration"
+        ONE_STORE = (
+            "the block has no loops and branches, and stores one element of each of its buffers "
+            "per iteration"
+        )
         WRITES_TEMPORARY = "the block writes a temporary"
         ONLY_WRITER = "no other block writes the buffer that the block writes"
         IGNORES_OLD_CONTENTS = "the block does not read the buffer that it writes"
@@ -159,7 +164,7 @@ class ComputeInline(Primitive):
         if found:
             yield from found
             return
-        yield from self._consumers(state, block, writes(block)[0].buffer)
+        yield from self._consumers(state, block)
 
     def _movable(self, state: State) -> Iterator[Problem]:
         requires = self.Requires
@@ -170,18 +175,20 @@ class ComputeInline(Primitive):
             requires.IGNORES_OLD_CONTENTS,
             requires.WRITES_TEMPORARY,
         )
-        return movable_problems(state, self.block, found)
+        return movable_problems(state, self.block, found, several=True)
 
-    def _consumers(self, state: State, block: Block, buffer: Buffer) -> Iterator[Problem]:
+    def _consumers(self, state: State, block: Block) -> Iterator[Problem]:
         tree = state.tree(self.block.function)
-        readers = [b for b in tree.outermost_blocks() if reads(b, buffer)]
+        buffers = {access.buffer for access in writes(block)}
+        shown = ", ".join(repr(name) for name in sorted(b.name for b in buffers))
+        readers = _readers(tree, block)
         early = [b for b in readers if tree.order[b] < tree.order[block]]
         if not readers or early:
             names = ", ".join(repr(b.name) for b in early)
-            message = f"{buffer.name!r} is read by {names} before it is written"
+            message = f"{shown} is read by {names} before it is written"
             if not readers:
-                message = f"no block reads {buffer.name!r}"
-            where = (self.block, *refs_of(self.block.function, *early, buffer))
+                message = f"no block reads {shown}"
+            where = (self.block, *refs_of(self.block.function, *early, *buffers))
             yield Problem(self.Requires.CONSUMERS_FOLLOW, message, where)
             return
         for reader in readers:
@@ -190,7 +197,7 @@ class ComputeInline(Primitive):
             )
         yield from size_problems(tree, block, self.block, self.Requires.VALUE_SIZE)
         yield from index_problems(state, self.block, self.Requires.INDEX_IS_LOAD)
-        yield from self._indices(block, readers, buffer)
+        yield from self._indices(block, readers)
         inputs = read_buffers(block)
         between = {*blocks_between(tree, block, tree.common(readers), later=True)}
         between |= _repeated(tree, block, readers) - {block}
@@ -199,18 +206,18 @@ class ComputeInline(Primitive):
                 yield Problem(
                     self.Requires.KEEPS_DEPENDENCES,
                     f"block {other.name!r} writes input {changed.name!r} of the producer before "
-                    f"{buffer.name!r} is read",
+                    f"{shown} is read",
                     (self.block, *refs_of(self.block.function, other, changed)),
                     {"buffer": changed.name},
                 )
 
-    def _indices(self, block: Block, readers: list[Block], buffer: Buffer) -> Iterator[Problem]:
-        """Check that an index that is loaded from the temporary can be loaded from its inputs."""
-        if isinstance(block.body, Store) and _integer_load(block.body.value) is not None:
-            return
+    def _indices(self, block: Block, readers: list[Block]) -> Iterator[Problem]:
+        """Check that an index that is loaded from a temporary can be loaded from its inputs."""
+        computed = {s.buffer for s in stores(block.body) if _integer_load(s.value) is None}
         for reader in readers:
-            found = (s for s in walk(reader) if isinstance(s, Let) and s.load.buffer is buffer)
+            found = (s for s in walk(reader) if isinstance(s, Let) and s.load.buffer in computed)
             for let in found:
+                buffer = let.load.buffer
                 yield Problem(
                     self.Requires.INDEX_IS_LOAD,
                     f"block {reader.name!r} loads the integer {let.var.name!r} from "
@@ -219,10 +226,13 @@ class ComputeInline(Primitive):
                 )
 
     def proofs(self, state: State) -> Iterator[Problem]:
-        """Check that the block writes the whole buffer."""
+        """Check that the block writes the whole buffers."""
+        for store in writes(state.block(self.block)):
+            yield from self._covered(state, store)
+
+    def _covered(self, state: State, store: Access) -> Iterator[Problem]:
         tree, block = state.tree(self.block.function), state.block(self.block)
         extents = {v.var: v.extent for v in block.iters}
-        store = writes(block)[0]
         for index, size in zip(store.indices, store.buffer.shape, strict=True):
             extent = extents[index] if isinstance(index, Var) else size
             if not is_proved(eq(extent, size), tree.function.facts):
@@ -255,19 +265,18 @@ class ComputeInline(Primitive):
                 return
 
     def rewrite(self, state: State) -> Rewrite:
-        """Replace every load by the value, then remove the block and the buffer."""
+        """Replace every load by the value, then remove the block and its buffers."""
         edit = Edit(state, self.block.function)
         tree, block = edit.tree, state.block(self.block)
-        access = writes(block)[0]
-        if not isinstance(block.body, Store):
-            raise TypeError(f"the body of block {block.name!r} is not a single store")
-        single = {v.var: 0 for v in block.iters if v.var not in access.indices}
-        value = substitute_in_element(block.body.value, single)  # their extent is 1
-        inliner = _Inliner(access.buffer, access.indices, value)
+        producer = producer_of(block)
+        if producer is None:
+            raise TypeError(f"the body of block {block.name!r} does not consist of stores")
+        inliner = _Inliner(producer, edit.fresh)
+        readers = set(_readers(tree, block))
 
         def change(statement: Stmt) -> Stmt:
             if isinstance(statement, Block):
-                is_reader = reads(statement, access.buffer)
+                is_reader = statement in readers
                 return _inlined(statement, inliner, block.origins) if is_reader else statement
             return with_children(statement, tuple(change(c) for c in children(statement)))
 
@@ -279,10 +288,11 @@ class ComputeInline(Primitive):
         moved = edit.removed(loops_removed(tree, body), reason)
         moved |= {
             self.block: Removed("inlined it into its consumers"),
-            edit.buffer_ref(access.buffer): Removed(reason),
+            **{edit.buffer_ref(buffer): Removed(reason) for buffer in producer.stores},
         }
-        buffers = tuple(b for b in tree.function.buffers if b is not access.buffer)
-        body = without_allocation(body, access.buffer)
+        buffers = tuple(b for b in tree.function.buffers if b not in producer.stores)
+        for buffer in producer.stores:
+            body = without_allocation(body, buffer)
         return edit.finish(body, moved=moved, buffers=buffers)
 
     @classmethod
@@ -316,18 +326,18 @@ def _repeated(tree: Tree, block: Block, readers: list[Block]) -> set[Block]:
     return set(tree.blocks_in(shared)) if tree.loops_above(shared) else set()
 
 
-class _Inliner(Rebuilder):
-    """Rebuilder that replaces the loads of a buffer by an element."""
+def _readers(tree: Tree, block: Block) -> list[Block]:
+    """Return the blocks that read a buffer that a block writes."""
+    buffers = {access.buffer for access in writes(block)}
+    return [
+        b
+        for b in tree.outermost_blocks()
+        if b is not block and any(a.buffer in buffers for a in reads(b))
+    ]
 
-    def __init__(self, buffer: Buffer, indices: tuple[Expr, ...], value: Element) -> None:
-        self._buffer, self._indices, self._value = buffer, indices, value
 
-    def load(self, load: Load) -> Element:
-        if load.buffer is not self._buffer:
-            return load
-        pairs = zip(self._indices, load.indices, strict=True)
-        at = {i: new for i, new in pairs if isinstance(i, Var)}
-        return substitute_in_element(self._value, at)
+class _Inliner(ValueInliner):
+    """An inliner that also replaces loads of indices, by loads of integers."""
 
     def index_load(self, load: Load) -> Load:
         new = _integer_load(self.element(load))

@@ -7,16 +7,19 @@ from dataclasses import dataclass, replace
 
 from ....ir.analysis import (
     Tree,
+    accesses,
     assuming,
     bindings_of,
     executed_domain,
-    read_buffers,
     reads,
     with_regions,
     writes,
 )
-from ....ir.loop.nodes import Block, Buffer, Element, Load, Store
-from ....ir.loop.visit import Rebuilder, replace_statement, substitute_in_element
+from ....ir.dtype import DType
+from ....ir.identity import Origins
+from ....ir.loop.nodes import Bind, Block, Buffer, Local, Stmt, Store
+from ....ir.loop.straight_line import joined, statements_of
+from ....ir.loop.visit import replace_statement, substitute_in, transform
 from ....ir.symbolic import (
     TRUE,
     Bool,
@@ -35,6 +38,7 @@ from ...domain_checks import branch_around, condition_of
 from ...edit import Edit
 from ...handles import BlockRef, Handle, Removed, refs_of
 from ...inline_checks import size_problems
+from ...inline_values import Producer, ValueInliner, producer_of
 from ...loop_nests import ZERO, loops_removed, without
 from ...motion_checks import (
     Movable,
@@ -111,7 +115,10 @@ class ReverseComputeInline(Primitive):
         """The requirements of ``reverse_compute_inline``."""
 
         SPATIAL = "the block has spatial iteration variables only, and no init"
-        ONE_STORE = "the block stores one element of one buffer per iteration"
+        ONE_STORE = (
+            "the block has no loops and branches, and stores one element of each of its buffers "
+            "per iteration"
+        )
         ONLY_WRITER = "no other block writes the buffer that the block writes"
         IGNORES_OLD_CONTENTS = "the block does not read the buffer that it writes"
         SAME_ITERATIONS = (
@@ -123,9 +130,9 @@ class ReverseComputeInline(Primitive):
             "reads"
         )
         PLAIN_PRODUCER = (
-            "the producer has spatial iteration variables only, and no init; it stores one "
-            "element per iteration, at distinct iteration variables that cover the whole "
-            "temporary"
+            "the producer has spatial iteration variables only, and no init, loops or branches; it "
+            "stores one element of the temporary per iteration, at distinct iteration variables "
+            "that cover it"
         )
         PLAIN_READ = (
             "the block reads the temporary at its iteration variables, each once, and they cover "
@@ -188,12 +195,13 @@ class ReverseComputeInline(Primitive):
             requires.ONLY_WRITER,
             requires.IGNORES_OLD_CONTENTS,
         )
-        return movable_problems(state, self.block, found)
+        return movable_problems(state, self.block, found, several=True)
 
     def _producer(self, producer: Block, buffer: Buffer) -> Iterator[Problem]:
-        found = writes(producer)
+        found = writes(producer, buffer)
         spatial = producer.init is None and all(v.kind == "spatial" for v in producer.iters)
-        plain = isinstance(producer.body, Store) and buffer not in read_buffers(producer)
+        used = any(a.buffer is buffer and not a.writes for a in accesses(producer))
+        plain = producer_of(producer) is not None and not used
         variables = [i for i in found[0].indices if isinstance(i, Var)] if found else []
         every = len(variables) == len(set(variables)) == buffer.rank
         if not (spatial and plain and every):
@@ -226,7 +234,7 @@ class ReverseComputeInline(Primitive):
         buffer, producer = _sources(tree, block)[0]
         for requirement, user, indices in (
             (self.Requires.PLAIN_READ, block, reads(block, buffer)[0].indices),
-            (self.Requires.PLAIN_PRODUCER, producer, writes(producer)[0].indices),
+            (self.Requires.PLAIN_PRODUCER, producer, writes(producer, buffer)[0].indices),
         ):
             extents = {v.var: v.extent for v in user.iters}
             for index, size in zip(indices, buffer.shape, strict=True):
@@ -269,9 +277,9 @@ class ReverseComputeInline(Primitive):
         edit = Edit(state, self.block.function)
         tree, block = edit.tree, state.block(self.block)
         buffer, producer = _sources(tree, block)[0]
-        joined = with_regions(_joined(producer, block, buffer))
-        joined = replace(joined, predicate=_predicate(tree, producer, block, buffer))
-        kept = without(replace_statement(tree.function.body, producer, joined), block)
+        new = with_regions(_joined(edit, producer, block, buffer))
+        new = replace(new, predicate=_predicate(tree, producer, block, buffer))
+        kept = without(replace_statement(tree.function.body, producer, new), block)
         if kept is None:
             raise TypeError(f"the body of {edit.name!r} is empty")
         reason = f"inlined block {block.name!r}"
@@ -303,19 +311,21 @@ def _sources(tree: Tree, block: Block) -> list[tuple[Buffer, Block]]:
     return found
 
 
-class _Joiner(Rebuilder):
-    """Rebuilder that replaces the loads of a buffer by a value."""
+class _Inliner(ValueInliner):
+    """An inliner that renames locals whose names are in scope in the producer."""
 
-    def __init__(self, buffer: Buffer, value: Element) -> None:
-        self._buffer, self._value = buffer, value
+    def __init__(self, producer: Producer, edit: Edit, names: frozenset[str]) -> None:
+        super().__init__(producer, edit.fresh)
+        self._edit, self._names = edit, names
 
-    def load(self, load: Load) -> Element:
-        return self._value if load.buffer is self._buffer else load
+    def local(self, local: Local, dtype: DType) -> Local:
+        taken = local.name in self._names
+        return Local(self._edit.fresh(local.name), dtype) if taken else super().local(local, dtype)
 
 
 def _positions(producer: Block, block: Block, buffer: Buffer) -> dict[Var, Expr]:
     """Return the iteration variables of a block in terms of those of the producer."""
-    read, written = reads(block, buffer)[0].indices, writes(producer)[0].indices
+    read, written = reads(block, buffer)[0].indices, writes(producer, buffer)[0].indices
     pairs = zip(read, written, strict=True)
     at: dict[Var, Expr] = {index: new for index, new in pairs if isinstance(index, Var)}
     return {v.var: ZERO for v in block.iters} | at
@@ -331,14 +341,23 @@ def _predicate(tree: Tree, producer: Block, block: Block, buffer: Buffer) -> Boo
     return all_of(producer.predicate, *(substitute(part, bindings) for part in kept))
 
 
-def _joined(producer: Block, block: Block, buffer: Buffer) -> Block:
-    """Return the producer with the store of the consumer."""
-    inner, outer = producer.body, block.body
-    if not isinstance(inner, Store) or not isinstance(outer, Store):
-        raise TypeError(f"blocks {producer.name!r} and {block.name!r} are not single stores")
-    at = _positions(producer, block, buffer)
-    value = _Joiner(buffer, inner.value).element(substitute_in_element(outer.value, at))
-    origins = inner.origins | outer.origins
-    indices = tuple(substitute(i, at) for i in outer.indices)
-    body = Store(outer.buffer, indices, value, origins)
+def _joined(edit: Edit, producer: Block, block: Block, buffer: Buffer) -> Block:
+    """Return the producer with the statements of the consumer in place of its store."""
+    parts = statements_of(producer.body)
+    inner = next(s for s in parts if isinstance(s, Store) and s.buffer is buffer)
+    names = {v.var.name for v in producer.iters}
+    names |= {s.local.name for s in parts if isinstance(s, Bind)}
+    names |= {x.var.name for x in edit.tree.binders_above(producer)}
+    values = Producer(tuple(v.var for v in producer.iters), (), {buffer: inner})
+    outer = substitute_in(block.body, _positions(producer, block, buffer))
+    new = _Inliner(values, edit, frozenset(names)).statement(outer)
+    new = transform(new, lambda s: _with_origins(s, inner.origins))
+    at = parts.index(inner)
+    body = joined((*parts[:at], *statements_of(new), *parts[at + 1 :]))
     return replace(producer, body=body, origins=producer.origins | block.origins)
+
+
+def _with_origins(statement: Stmt, origins: Origins) -> Stmt:
+    if isinstance(statement, Store):
+        return replace(statement, origins=statement.origins | origins)
+    return statement

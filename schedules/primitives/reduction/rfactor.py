@@ -4,36 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import cast, get_args
 
 from ....ir.analysis import (
-    Interval,
     Tree,
     accesses,
     assuming,
     bound_kinds,
     loop_values,
-    reduction_update,
+    reduction_of,
     results_domain,
     statements_around,
     with_regions,
-    writes,
 )
-from ....ir.loop.builder import Combiner, identity_of
+from ....ir.loop.combiners import identity_of
 from ....ir.loop.nodes import (
-    Binary,
     Block,
     Buffer,
     Condition,
+    Element,
     For,
     If,
     IterVar,
     Load,
     Number,
     Stmt,
-    Store,
     Where,
 )
+from ....ir.loop.reducers import Reducing
+from ....ir.loop.straight_line import straight_line
 from ....ir.loop.visit import replace_statement, substitute_in, substitute_in_element
 from ....ir.symbolic import (
     TRUE,
@@ -147,8 +145,8 @@ class Rfactor(Primitive):
         """The requirements of ``rfactor``."""
 
         COMMUTATIVE_REDUCTION = (
-            "the block is a reduction with an init, its update ``C = C op value`` is commutative, "
-            "and no other block writes C"
+            "the block is a reduction with an init, its update ``C = C op value`` or its reducer "
+            "is commutative, and no other block writes C"
         )
         REDUCTION_LOOP = (
             "the loop is around the block and binds reduction iteration variables only, and no "
@@ -175,24 +173,24 @@ class Rfactor(Primitive):
         """Check the block, and the iteration variables that the loop binds."""
         tree, block = state.tree(self.block.function), state.block(self.block)
         loop, where = state.loop(self.loop), (self.block, self.loop)
-        update = reduction_update(block)
-        simple = isinstance(block.init, Store) and update is not None
-        if not simple or update is None or update[1].op not in get_args(Combiner):
+        update = reduction_of(block)
+        starts = block.init is not None and straight_line(block.init) is not None
+        if update is None or not starts or not update.reducer.commutative:
             yield Problem(
                 self.Requires.COMMUTATIVE_REDUCTION,
                 f"block {block.name!r} is not a reduction with an init and an update of the form "
-                "C = C op value",
+                "C = C op value, or by a commutative reducer",
                 (self.block,),
             )
             return
-        buffer = update[0].buffer
-        others = [b for b in tree.writers(buffer) if b is not block]
-        if others:
-            yield Problem(
-                self.Requires.COMMUTATIVE_REDUCTION,
-                f"other blocks also write {buffer.name!r}",
-                (self.block, *refs_of(self.block.function, *others, buffer)),
-            )
+        for buffer in (target.buffer for target in update.targets):
+            others = [b for b in tree.writers(buffer) if b is not block]
+            if others:
+                yield Problem(
+                    self.Requires.COMMUTATIVE_REDUCTION,
+                    f"other blocks also write {buffer.name!r}",
+                    (self.block, *refs_of(self.block.function, *others, buffer)),
+                )
         above = tree.loops_above(block)
         mixed = any(bound_kinds(x, block) == frozenset({"reduce", "spatial"}) for x in above)
         if loop not in above or mixed or bound_kinds(loop, block) != frozenset({"reduce"}):
@@ -205,14 +203,15 @@ class Rfactor(Primitive):
             )
             return
         spatial = {v.var for v in block.iters if v.kind == "spatial"}
-        indices = update[0].indices
-        if {i for i in indices if isinstance(i, Var)} != spatial or len(indices) != len(spatial):
-            yield Problem(
-                self.Requires.WRITES_WHOLE_BOX,
-                f"{buffer.name!r} is indexed by ({', '.join(map(str, indices))}); expected the "
-                "spatial iteration variables, each once",
-                (self.block, *refs_of(self.block.function, buffer)),
-            )
+        for target in update.targets:
+            at = target.indices
+            if {i for i in at if isinstance(i, Var)} != spatial or len(at) != len(spatial):
+                yield Problem(
+                    self.Requires.WRITES_WHOLE_BOX,
+                    f"{target.buffer.name!r} is indexed by ({', '.join(map(str, at))}); expected "
+                    "the spatial iteration variables, each once",
+                    (self.block, *refs_of(self.block.function, target.buffer)),
+                )
         if not free_vars(loop.extent) <= tree.symbols():
             yield Problem(
                 self.Requires.INDEPENDENT_EXTENT,
@@ -237,10 +236,10 @@ class Rfactor(Primitive):
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that every instance of the block runs once."""
         tree, block = state.tree(self.block.function), state.block(self.block)
-        update = reduction_update(block)
+        update = reduction_of(block)
         if update is None:
             return
-        site = _site(tree, block, update[0].buffer)
+        site = _site(tree, block)
         yield from whole_reduction_problems(state, self.block, self.Requires.RUNS_ONCE, site)
         yield from repeat_problems(state, self.block, self.Requires.RUNS_ONCE, site)
         loops = {x.var: x for x in tree.loops_above(block) if "reduce" not in bound_kinds(x, block)}
@@ -259,7 +258,7 @@ class Rfactor(Primitive):
                 self.Requires.WRITES_WHOLE_BOX,
                 f"the elements that block {block.name!r} writes cannot be described: "
                 f"{domain.reason}",
-                (self.block, *refs_of(self.block.function, update[0].buffer)),
+                (self.block, *refs_of(self.block.function, *(t.buffer for t in update.targets))),
             )
 
     def _legal_steps(self, state: State, tree: Tree, block: Block) -> Iterator[Rfactor]:
@@ -274,29 +273,28 @@ class Rfactor(Primitive):
         """Add a dimension for the loop to the result, and insert a block that reduces it."""
         edit = Edit(state, self.block.function)
         tree, block, loop = edit.tree, state.block(self.block), state.loop(self.loop)
-        update = reduction_update(block)
-        if update is None:
-            raise TypeError(f"block {block.name!r} is not a reduction")
-        buffer = update[0].buffer
+        update = _reduction(block)
         count = loop.extent
         if not is_proved(count >= 0, tree.function.facts):
             count = maximum(count, 0)
-        shape = (*buffer.shape, count)
-        partial = edit.buffer(f"{buffer.name}_rf", shape, buffer.dtype, "global")
-        combine = _combining(edit, block, partial, count)
+        partials = tuple(
+            edit.buffer(f"{b.name}_rf", (*b.shape, count), b.dtype, "global")
+            for b in (target.buffer for target in update.targets)
+        )
+        combine, renamed = _combining(edit, block, partials, count)
         spans = whole(combine)
-        indices = zip(combine.iters, _box(tree, block, buffer), strict=False)
-        spans |= {item.var: span for item, span in indices}
-        site = _site(tree, block, buffer)
-        condition = _written(tree, block, site, combine)
+        site, first = _site(tree, block), update.targets[0]
+        box = zip(combine.iters, buffer_span(tree, site, (block,), first.buffer), strict=False)
+        spans |= {item.var: span for item, span in box}
+        condition = substitute(condition_of_results(tree, block, site), renamed)
         nested = nest(edit, combine, spans, tree.facts(site), condition)
         body = after(tree.function.body, site, nested)
         return edit.finish(
-            replace_statement(body, block, _factored(edit, block, loop, partial)),
+            replace_statement(body, block, _factored(edit, block, loop, partials)),
             results=(edit.block_ref(combine),),
-            buffers=(*tree.function.buffers, partial),
-            like=buffer,
-            place=(partial,),
+            buffers=(*tree.function.buffers, *partials),
+            like=first.buffer,
+            place=partials,
         )
 
     @classmethod
@@ -309,24 +307,19 @@ class Rfactor(Primitive):
                     yield cls(selection, loop_ref(selection.function, loop))
 
 
-def _site(tree: Tree, block: Block, buffer: Buffer) -> Stmt:
-    """Return the outermost statement around a block without other users of its result."""
+def _reduction(block: Block) -> Reducing:
+    found = reduction_of(block)
+    if found is None or block.init is None:
+        raise TypeError(f"block {block.name!r} is not a reduction")
+    return found
+
+
+def _site(tree: Tree, block: Block) -> Stmt:
+    """Return the outermost statement around a block without other users of its results."""
+    results = {target.buffer for target in _reduction(block).targets}
     blocks = (b for b in tree.outermost_blocks() if b is not block)
-    others = [b for b in blocks if any(a.buffer is buffer for a in accesses(b))]
+    others = [b for b in blocks if any(a.buffer in results for a in accesses(b))]
     return outermost_without(tree, block, others)
-
-
-def _box(tree: Tree, block: Block, buffer: Buffer) -> tuple[Interval, ...]:
-    return buffer_span(tree, _site(tree, block, buffer), (block,), buffer)
-
-
-def _written(tree: Tree, block: Block, site: Stmt, combine: Block) -> Bool:
-    """Return the condition that a block writes an element, in terms of the combining block."""
-    own, new = writes(block)[0].indices, writes(combine)[0].indices
-    at: dict[Var, Expr] = {
-        old: index for old, index in zip(own, new, strict=True) if isinstance(old, Var)
-    }
-    return substitute(condition_of_results(tree, block, site), at)
 
 
 def _excluding(tree: Tree, block: Block) -> Bool:
@@ -337,8 +330,8 @@ def _excluding(tree: Tree, block: Block) -> Bool:
     return substitute(all_of(*parts), others)
 
 
-def _factored(edit: Edit, block: Block, loop: For, partial: Buffer) -> Block:
-    """Return the block that computes a partial result per iteration of the loop."""
+def _factored(edit: Edit, block: Block, loop: For, partials: tuple[Buffer, ...]) -> Block:
+    """Return the block that computes partial results per iteration of the loop."""
     reducing = [x for x in edit.tree.loops_above(block) if "reduce" in bound_kinds(x, block)]
     fresh = {x.var: edit.loop_var(f"v{x.var.name}", x.extent) for x in reducing}
     iters = [v for v in block.iters if v.kind == "spatial"]
@@ -347,15 +340,14 @@ def _factored(edit: Edit, block: Block, loop: For, partial: Buffer) -> Block:
         iters.append(IterVar(fresh[outer.var], outer.extent, kind, outer.var))
     old = {v.var: substitute(v.binding, fresh) for v in block.iters if v.kind == "reduce"}
     guard = substitute(substitute(_excluding(edit.tree, block), fresh), old)
-    body = _partial_update(block, partial, fresh[loop.var], old, guard)
-    start = replace(body, value=_neutral(block))
+    partial = _partial_update(block, partials, fresh[loop.var], old, guard)
     return with_regions(
         replace(
             block,
             iters=tuple(iters),
             predicate=_predicate(edit.tree, block, fresh),
-            body=body,
-            init=start,
+            body=partial.body(),
+            init=partial.starts(),
         )
     )
 
@@ -375,53 +367,61 @@ def _predicate(tree: Tree, block: Block, reducing: Mapping[Var, Var]) -> Bool:
 
 
 def _partial_update(
-    block: Block, partial: Buffer, position: Var, old: Mapping[Var, Expr], guard: Bool
-) -> Store:
-    update = reduction_update(block)
-    if update is None:
-        raise TypeError(f"block {block.name!r} is not a reduction")
-    store, value = update
-    indices = (*store.indices, position)
-    new = substitute_in_element(value.right, old)
-    if guard != TRUE:
-        new = Where(Condition(guard), new, _neutral(block))
-    return Store(partial, indices, Binary(value.op, Load(partial, indices), new), store.origins)
+    block: Block, partials: tuple[Buffer, ...], position: Var, old: Mapping[Var, Expr], guard: Bool
+) -> Reducing:
+    update = _reduction(block)
+    pairs = zip(partials, update.targets, strict=True)
+    targets = tuple(Load(part, (*target.indices, position)) for part, target in pairs)
+
+    def guarded(value: Element, otherwise: Number) -> Element:
+        new = substitute_in_element(value, old)
+        return new if guard == TRUE else Where(Condition(guard), new, otherwise)
+
+    terms = zip(update.terms, update.reducer.identities, strict=True)
+    prefix = tuple(
+        replace(bind, value=guarded(bind.value, identity_of("or", bind.local.dtype)))
+        for bind in update.prefix
+    )
+    return replace(
+        update, prefix=prefix, targets=targets, terms=tuple(guarded(v, n) for v, n in terms)
+    )
 
 
-def _neutral(block: Block) -> Number:
-    update = reduction_update(block)
-    if update is None:
-        raise TypeError(f"block {block.name!r} is not a reduction")
-    return identity_of(cast("Combiner", update[1].op), update[0].buffer.dtype)
+def _combining(
+    edit: Edit, block: Block, partials: tuple[Buffer, ...], extent: Expr
+) -> tuple[Block, dict[Var, Expr]]:
+    """Return the block that combines the partial results, with the init of the old one.
 
-
-def _combining(edit: Edit, block: Block, partial: Buffer, extent: Expr) -> Block:
-    """Return the block that combines the partial results, with the init of the old one."""
-    update = reduction_update(block)
-    if update is None or block.init is None:
-        raise TypeError(f"block {block.name!r} is not a reduction")
-    store, value = update
+    The second result maps the spatial iteration variables of the old block to those of the new one.
+    """
+    update = _reduction(block)
     extents = {v.var: v.extent for v in block.iters}
     renamed: dict[Var, Expr] = {}
     iters: list[IterVar] = []
-    for index in store.indices:
+    for index in update.targets[0].indices:
         if isinstance(index, Var):
             variable = edit.loop_var(f"{index.name}_all", extents[index])
             renamed[index] = variable
             iters.append(IterVar(variable, extents[index], "spatial", variable))
     part = edit.loop_var("vpart", extent)
     iters.append(IterVar(part, extent, "reduce", part))
-    indices = tuple(substitute(i, renamed) for i in store.indices)
-    both = Binary(value.op, Load(store.buffer, indices), Load(partial, (*indices, part)))
-    return with_regions(
-        Block(
-            edit.mint(),
-            edit.fresh(f"{block.name}_combine"),
-            tuple(iters),
-            (),
-            (),
-            Store(store.buffer, indices, both, store.origins),
-            substitute_in(block.init, renamed),
-            origins=block.origins,
-        )
+    at = [tuple(substitute(i, renamed) for i in target.indices) for target in update.targets]
+    combine = replace(
+        update,
+        prefix=(),
+        targets=tuple(Load(t.buffer, i) for t, i in zip(update.targets, at, strict=True)),
+        terms=tuple(Load(b, (*i, part)) for b, i in zip(partials, at, strict=True)),
     )
+    start = None if block.init is None else substitute_in(block.init, renamed)
+    made = Block(
+        edit.mint(),
+        edit.fresh(f"{block.name}_combine"),
+        tuple(iters),
+        (),
+        (),
+        combine.body(),
+        start,
+        origins=block.origins,
+        reducer=combine.declared,
+    )
+    return with_regions(made), renamed

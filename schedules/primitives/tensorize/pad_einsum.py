@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ....ir.analysis import Tree, accesses, is_plain, reads, reduction_update, with_regions, writes
-from ....ir.dtype import DType, bool_
+from ....ir.dtype import DType
 from ....ir.loop.nodes import (
     Binary,
     Block,
@@ -446,4 +446,4 @@ class _Padding(Rebuilder):
 
 
 def _zero(dtype: DType) -> Number:
-    return Number(False if dtype == bool_ else 0.0 if dtype.is_float else 0, dtype)
+    return Number(dtype.number(0), dtype)

@@ -85,6 +85,8 @@ def schedule_gpu_matmul(sch: Schedule, function: FunctionRef) -> None:
         raise RuleNotApplicableError(f"function {name!r} is not a matrix product")
     if pattern.prologue:
         raise RuleNotApplicableError(f"{name!r} has blocks before the product")
+    if pattern.scaled:
+        raise RuleNotApplicableError(f"{name!r} computes the right factor of its products")
     mm = sch.get_block(pattern.block.name, name)
     batch = len([v for v in pattern.block.iters if v.kind == "spatial"]) - 2
     fetches, out = _padded(sch, mm, pattern)

@@ -64,6 +64,12 @@ def test_the_manifest_of_a_kernel(exported):
     (kernel,) = manifest["kernels"]
     resources = kernel.pop("resources")
     assert resources["spill_stores"] == 0
+    narrow = kernel.pop("version_32_bit")
+    assert narrow["entry"] == "softmax$i32"
+    assert narrow["requires"][:2] == kernel["requires"]
+    assert any("rows * columns" in limit for limit in narrow["requires"][2:])
+    assert all(limit.endswith("< 2**31") for limit in narrow["requires"][2:])
+    assert ".entry softmax$i32(" in (exported("softmax", "ptx") / kernel["file"]).read_text()
     address = {"form": "address", "type": "f32[rows, columns]", "alignment": 16}
     assert kernel == {
         "name": "softmax", "file": "softmax.ptx", "entry": "softmax",

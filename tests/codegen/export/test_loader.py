@@ -14,6 +14,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.errors import CallError
+from tilewright.ir.dtype import dtype
 from tilewright.ir.interpreter import call_prim, run_graph
 
 
@@ -350,3 +351,107 @@ def test_a_manifest_with_an_invalid_number_of_threads(copy):
     path.write_text(json.dumps({**facts, "threads": "many"}))
     expected = "'threads' of the manifest must be a positive integer, got 'many'\n"
     assert load_error(copy) == expected
+
+
+NARROW = """
+n = symbols("n", lower=0)
+
+@prim_func
+def main(x: Buffer[(n,), i4], a: Buffer[(n,), f8_e4m3], q: InOut[(n,), u2], y: Out[(n,), i4],
+         z: Out[(n,), f8_e5m2]):
+    for i in range(n):
+        with block("y"):
+            vi = spatial(i)
+            y[vi] = x[n - 1 - vi] + i4(1)
+    for j in range(n):
+        with block("z"):
+            vj = spatial(j)
+            z[vj] = f8_e5m2(f32(a[vj]) * 1.5)
+    for k in range(n):
+        with block("q"):
+            vk = spatial(k)
+            q[vk] = q[vk] + u2(x[vk])
+"""
+"""Packed elements and 8-bit floats as arguments, written in place, and as results."""
+
+
+def narrow_arguments(n: int) -> list[np.ndarray]:
+    """Return arguments of ``NARROW``."""
+    rng = np.random.default_rng(n)
+    x = rng.integers(-8, 8, n).astype(dtype("i4").numpy)
+    a = rng.integers(-4, 5, n).astype(dtype("f8_e4m3").numpy)
+    return [x, a, rng.integers(0, 4, n).astype(dtype("u2").numpy)]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 64])
+def test_packed_elements_and_narrow_floats(tmp_path, n):
+    module = tw.parse(NARROW)
+    made = tw.export(module, tmp_path / "small", name="small")
+    given = narrow_arguments(n)
+    bits = {f"b{k}": a.view(np.uint8) for k, a in enumerate(given)}
+    done = plain(
+        made.directory,
+        """
+        import ml_dtypes
+        kinds = (ml_dtypes.int4, ml_dtypes.float8_e4m3fn, ml_dtypes.uint2)
+        given = [read(f"b{k}").view(t) for k, t in enumerate(kinds)]
+        q, y, z = load().main(*given)
+        assert q is given[2]
+        assert (y.dtype.name, z.dtype.name) == ("int4", "float8_e5m2")
+        for name, array in (("q", q), ("y", y), ("z", z)):
+            write(name, array.astype(np.float32))
+        """,
+        **bits,
+    )
+    assert done.returncode == 0, done.stderr
+    for name, want in zip("qyz", call_prim(module.prim("main"), given), strict=True):
+        got = np.load(tmp_path / f"{name}.npy")
+        np.testing.assert_array_equal(got, want.astype(np.float32))
+
+
+COMPLEX = """
+n = symbols("n", lower=0)
+
+@prim_func
+def main(x: Buffer[(n,), c64], w: Buffer[(n,), c128], q: InOut[(n,), c64], y: Out[(n,), c128]):
+    for i in range(n):
+        with block("q"):
+            v = spatial(i)
+            q[v] = q[v] * x[v] + 1j
+        with block("y"):
+            v = spatial(i)
+            y[v] = conj(w[v]) / c128(2.0) + c128(x[n - 1 - v])
+"""
+"""Complex arguments, written in place, and results."""
+
+
+def complex_arguments(n: int) -> list[np.ndarray]:
+    """Return arguments of ``COMPLEX``."""
+    rng = np.random.default_rng(n)
+    parts = rng.integers(-4, 5, (3, n, 2)).astype(np.float64)
+    x, w, q = (part.reshape(n, 2).view(np.complex128)[:, 0] for part in parts)
+    return [x.astype(np.complex64), w.copy(), q.astype(np.complex64)]
+
+
+@pytest.mark.parametrize("n", [0, 1, 7])
+def test_complex_numbers(tmp_path, n):
+    module = tw.parse(COMPLEX)
+    made = tw.export(module, tmp_path / "small", name="small")
+    given = complex_arguments(n)
+    done = plain(
+        made.directory,
+        """
+        given = [read(f"a{k}") for k in range(3)]
+        q, y = load().main(*given)
+        assert q is given[2] and y.dtype == np.complex128
+        write("q", q)
+        write("y", y)
+        try: load().main(given[0].real.copy(), *given[1:])
+        except ModelError as error: print(error)
+        """,
+        **{f"a{k}": a for k, a in enumerate(given)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "expected dtype c64, got f32" in done.stdout
+    for name, want in zip("qy", call_prim(module.prim("main"), given), strict=True):
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), want)

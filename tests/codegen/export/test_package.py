@@ -6,6 +6,7 @@ import importlib.util
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,42 @@ def test_bfloat16_results_and_states_have_the_dtype_of_ml_dtypes(tmp_path: Path)
     y = model.main(np.ones(4, bfloat16), state=state)
     assert y.dtype == state["total"].dtype == bfloat16
     assert y.tolist() == state["total"].tolist() == [3] * 4
+
+
+CONVERTED = """
+@graph_func
+def main(x: Tensor[(3,), f32]):
+    a = cast(x, dtype="bf16")
+    b = cast(x, dtype="f8_e5m2")
+    c = cast(x, dtype="i4")
+    d = cast(x, dtype="u2")
+    return a, b, c, d
+"""
+
+
+WITHOUT = """
+import json, sys
+import numpy as np
+sys.modules["ml_dtypes"] = None  # importing it is an ImportError
+from converted import load
+found = load().main(np.array([1, -2, 3], np.float32))
+print(json.dumps([[str(y.dtype), y.tolist()] for y in found]))
+"""
+
+
+def test_results_without_ml_dtypes_are_bits_and_integers(tmp_path: Path) -> None:
+    made = tw.export(parse(CONVERTED), tmp_path / "made", name="converted")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT], cwd=made.directory, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        ["uint16", [0x3F80, 0xC000, 0x4040]],
+        ["uint8", [0x3C, 0xC0, 0x42]],
+        ["int8", [1, -2, 3]],
+        ["uint8", [1, 0, 3]],
+    ]
 
 
 def test_a_shared_library_updates_the_state(tmp_path: Path) -> None:

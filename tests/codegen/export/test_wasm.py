@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -14,12 +15,20 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.export import ExportError
-from tilewright.ir.dtype import f32
+from tilewright.ir.dtype import f32, from_numpy
 from tilewright.ir.interpreter import call_prim, run_graph
 from tilewright.ir.module import Constant
+from tilewright.ir.packing import storage_of
 
+from tests.codegen.export.test_loader import (
+    COMPLEX,
+    NARROW,
+    complex_arguments,
+    narrow_arguments,
+)
 from tests.codegen.export.test_shared import PROGRAMS, filled
 from tests.codegen.export.test_states import SIZES
+from tests.ir.loop import reducer_programs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,15 +159,27 @@ def main(x: Buffer[(18,), f32], y: Out[(16,), f32]):
             y[vk] = tmp[vk] + tmp[vk + 1] + tmp[vk + 2]
 """
 
+INDICES = """
+n = symbols("n", lower=0)
+
+@prim_func
+def main(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("y"):
+            vi = spatial(i)
+            y[vi] = where(condition(vi * 3 % 5 <= 2), x[vi] + index(vi % 7, f32), x[vi * 11 % n])
+"""
+
 ROWS = np.arange(15, dtype=np.float32).reshape(3, 5)
 ALLOCATED = {
     "ragged": (SCOPED, (ROWS, np.array([5, 0, 2], np.int32))),
     "guarded": (GUARDED, (np.arange(18, dtype=np.float32),)),
+    "indices": (INDICES, (np.arange(37, dtype=np.float32),)),
 }
 
 
 @pytest.mark.parametrize("name", ALLOCATED)
-def test_temporaries_of_loops_and_guarded_windows(tmp_path, name):
+def test_temporaries_guarded_windows_and_indices_of_lanes(tmp_path, name):
     text, arrays = ALLOCATED[name]
     module = tw.parse(text)
     made = tw.export(module, tmp_path / name, kind="wasm", name="scoped")
@@ -266,3 +287,120 @@ def test_a_kind_of_another_machine(module, tmp_path, target, kind):
         chosen = tw.Target("cpu", arch=target)
     with pytest.raises(ExportError, match=r"cannot be exported as|requires a CPU target"):
         tw.export(module, tmp_path / "model", target=chosen, kind=kind)
+
+
+def test_packed_elements_and_narrow_floats_in_node(tmp_path):
+    module = tw.parse(NARROW)
+    made = tw.export(module, tmp_path / "small", kind="wasm", name="small")
+    cases = [narrow_arguments(n) for n in (0, 1, 2, 7, 64)]
+    stored = [[storage_of(a, from_numpy(a.dtype)).tolist() for a in given] for given in cases]
+    (tmp_path / "run.mjs").write_text(f"""
+import {{ load }} from "{made.directory}/small.mjs";
+const model = await load();
+const results = [];
+for (const [x, a, q] of {json.dumps(stored)}) {{
+  const n = a.length;
+  const given = [x, a, q].map((data) => ({{ data: Uint8Array.from(data), shape: [n] }}));
+  results.push(model.main(...given).map((t) => Array.from(t.data)));
+}}
+console.log(JSON.stringify(results));
+""")
+    node = shutil.which("node")
+    assert node, "no node: `make test` finds or installs it"
+    done = subprocess.run([node, tmp_path / "run.mjs"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for given, results in zip(cases, json.loads(done.stdout), strict=True):
+        wanted = call_prim(module.prim("main"), given)
+        for got, want in zip(results, wanted, strict=True):
+            row = from_numpy(want.dtype)
+            assert got == storage_of(want, row).tolist()
+
+
+KINDS = {np.dtype(np.float32): "Float32Array", np.dtype(np.int32): "Int32Array",
+         np.dtype(np.int64): "BigInt64Array"}  # fmt: skip
+BYTES = """
+import {{ load }} from "{directory}/small.mjs";
+const model = await load();
+const results = [];
+for (const {{ name, given }} of {calls}) {{
+  const tensors = given.map(({{ kind, base64, shape }}) => {{
+    const bytes = Uint8Array.from(Buffer.from(base64, "base64"));
+    return {{ data: new globalThis[kind](bytes.buffer), shape }};
+  }});
+  const made = model[name](...tensors);
+  const text = ({{ data }}) =>
+    Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
+  results.push([[made].flat().filter((t) => t?.data).map(text), tensors.map(text)]);
+}}
+console.log(JSON.stringify(results));
+"""
+
+
+def test_reducers_in_node(tmp_path):
+    module = tw.parse(reducer_programs.MODULE)
+    made = tw.export(module, tmp_path / "small", kind="wasm", name="small")
+    cases = [(k, *sizes) for k in reducer_programs.PROGRAMS for sizes in reducer_programs.SIZES]
+    given = [reducer_programs.inputs(*case) for case in cases]
+    calls = [
+        {"name": name, "given": [
+            {"kind": KINDS[a.dtype], "base64": base64.b64encode(a.tobytes()).decode(),
+             "shape": a.shape} for a in arrays
+        ]}
+        for (name, *_), arrays in zip(cases, given, strict=True)
+    ]  # fmt: skip
+    text = BYTES.format(directory=made.directory, calls=json.dumps(calls))
+    (tmp_path / "run.mjs").write_text(text)
+    node = shutil.which("node")
+    assert node, "no node: `make test` finds or installs it"
+    done = subprocess.run([node, tmp_path / "run.mjs"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for (name, *_), arrays, data in zip(cases, given, json.loads(done.stdout), strict=True):
+        like = call_prim(module.prim(name), arrays)
+        access = [p.access for p in module.prim(name).params if p.access != "out"]
+        returned, passed = data
+        updated = [x for x, kind in zip(passed, access, strict=True) if kind == "inout"]
+        results = [
+            np.frombuffer(base64.b64decode(x), want.dtype).reshape(want.shape)
+            for x, want in zip(updated or returned, like, strict=True)
+        ]
+        reducer_programs.check(name, results, arrays)
+
+
+def test_complex_numbers_are_pairs_in_node(tmp_path):
+    module = tw.parse(COMPLEX)
+    made = tw.export(module, tmp_path / "small", kind="wasm", name="small")
+    cases = [complex_arguments(n) for n in (0, 1, 7)]
+    stored = [[a.view(a.real.dtype).tolist() for a in given] for given in cases]
+    (tmp_path / "run.mjs").write_text(f"""
+import {{ load }} from "{made.directory}/small.mjs";
+const model = await load();
+const results = [];
+for (const [x, w, q] of {json.dumps(stored)}) {{
+  const shape = [q.length / 2];
+  const given = [new Float32Array(x), new Float64Array(w), new Float32Array(q)];
+  const [first, second] = model.main(...given.map((data) => ({{ data, shape }})));
+  results.push([first, second].map((t) => [t.data.constructor.name, Array.from(t.data), t.shape]));
+}}
+let refusal = "";
+try {{
+  model.main({{ data: new Float32Array(1), shape: [1] }},
+    {{ data: new Float64Array(2), shape: [1] }},
+    {{ data: new Float32Array(2), shape: [1] }});
+}} catch (error) {{
+  refusal = error.message;
+}}
+console.log(JSON.stringify([results, refusal]));
+""")
+    node = shutil.which("node")
+    assert node, "no node: `make test` finds or installs it"
+    done = subprocess.run([node, tmp_path / "run.mjs"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found, refusal = json.loads(done.stdout)
+    assert "2 elements, but data has 1" in refusal
+    for given, results in zip(cases, found, strict=True):
+        kinds = ("Float32Array", "Float64Array")
+        for (kind, data, shape), expected, want in zip(
+            results, kinds, call_prim(module.prim("main"), given), strict=True
+        ):
+            assert (kind, shape) == (expected, list(want.shape))
+            assert data == want.view(want.real.dtype).tolist()

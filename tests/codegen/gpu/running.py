@@ -9,7 +9,9 @@ import numpy as np
 
 from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.simt import run_kernel
+from tilewright.ir.dtype import from_numpy
 from tilewright.ir.interpreter.loops import run_prim
+from tilewright.ir.packing import storage_of, unpack
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import evaluate
 from tilewright.ir.thread.text import to_text
@@ -48,8 +50,16 @@ def launch(artifact: LoweredKernel, arrays: list[np.ndarray], sizes: dict[str, i
     if artifact.scratch is not None:
         scratch = [np.zeros(int(evaluate(artifact.scratch, known)), np.uint8)]
     grid, block = (tuple(extents[k]) for k in ("blockIdx", "threadIdx"))
-    arguments = [*arrays, *(known[v] for v in artifact.symbols), *scratch]
-    return run_kernel(function, grid, block, arguments)
+    rows = [from_numpy(a.dtype) for a in arrays]
+    memory = [
+        storage_of(a, row) if row.is_packed else a for a, row in zip(arrays, rows, strict=True)
+    ]
+    arguments = [*memory, *(known[v] for v in artifact.symbols), *scratch]
+    report = run_kernel(function, grid, block, arguments)
+    for array, stored, row in zip(arrays, memory, rows, strict=True):
+        if row.is_packed:
+            array[...] = unpack(stored, array.shape, row)
+    return report
 
 
 @cache

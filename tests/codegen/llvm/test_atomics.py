@@ -23,8 +23,8 @@ CASES += [(bool_, op) for op in ("and", "or")]
 def update(dtype, op):
     """Return a kernel in which every thread updates the first element of y."""
     of = VectorType(dtype)
-    value = Load(of, Address(X, INDEX * dtype.bytes, dtype.bytes))
-    return kernel([AtomicUpdate(op, Address(Y, INDEX * 0, dtype.bytes), value, relaxed=True)])
+    value = Load(of, Address(X, INDEX * dtype.alignment, dtype.alignment))
+    return kernel([AtomicUpdate(op, Address(Y, INDEX * 0, dtype.alignment), value, relaxed=True)])
 
 
 def llvm(dtype, op):

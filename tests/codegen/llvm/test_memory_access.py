@@ -20,8 +20,8 @@ def masked_copy(dtype, lanes):
     """Return a function that copies the first ``n`` of some elements."""
     of, start = VectorType(dtype, lanes), as_expr(0)
     mask = Predicate(LANE < N, LANE, lanes)
-    value = Load(of, Address(X, start, dtype.bytes), mask=mask)
-    store = Store(Address(Y, start, dtype.bytes), value, mask=mask)
+    value = Load(of, Address(X, start, dtype.alignment), mask=mask)
+    store = Store(Address(Y, start, dtype.alignment), value, mask=mask)
     return ThreadFunc("copy", (X, Y, N), (store,), None, distinct=(X, Y))
 
 

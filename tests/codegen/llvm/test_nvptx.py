@@ -7,8 +7,7 @@ import pytest
 from tilewright.codegen.llvm import emit_module, image
 from tilewright.codegen.llvm.nvptx import LaunchAxisError
 from tilewright.codegen.llvm.statements import UnsupportedScopeError
-from tilewright.codegen.lower.math import Code, binary_function, unary_function
-from tilewright.codegen.lower.math.functions import UndefinedFunctionError
+from tilewright.codegen.lower.math import Code, apply_function
 from tilewright.codegen.nvidia import shared_layout
 from tilewright.ir.dtype import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from tilewright.ir.loop.element_functions import FUNCTIONS
@@ -156,25 +155,15 @@ def test_every_arch_is_assembled(arch: str) -> None:
 def functions_of(dtype, lanes: int):
     """Yield an application of every function that is defined for a dtype, and its statements."""
     of = VectorType(dtype, lanes)
-    size = max(dtype.bytes, 1) * lanes
-    x, y = Load(of, at(X, size, dtype.bytes)), Load(of, at(Y, size, dtype.bytes))
-    unlike = ("bitnot",) if dtype.is_float else ("sqrt",)
-    for op in (f.name for f in FUNCTIONS.values() if f.arity == 1):
-        if op in ("isnan", "isinf", "not", *unlike):
-            continue
-        try:
+    size = max(dtype.bits // 8, 1) * lanes
+    x, y = Load(of, at(X, size, dtype.bits // 8)), Load(of, at(Y, size, dtype.bits // 8))
+    for function in FUNCTIONS.values():
+        if function.accepts(dtype) and function.result in ("operand", "part"):
             before = []
-            yield op, unary_function(op, x, Code(before)), before
-        except UndefinedFunctionError:
-            continue
-    for op in (f.name for f in FUNCTIONS.values() if f.arity == 2):
-        if op in ("and", "or", "xor", "shl", "shr") and dtype.is_float:
-            continue
-        try:
-            before = []
-            yield op, binary_function(op, x, y, Code(before)), before
-        except UndefinedFunctionError:
-            continue
+            operands = (x, y, y)[: function.arity]
+            if function.second is not None:
+                operands = (x, Load(VectorType(function.second, lanes), at(Y, 4 * lanes, 4)))
+            yield function.name, apply_function(function.name, operands, Code(before)), before
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
@@ -183,8 +172,8 @@ def test_every_function_of_every_type_is_assembled(dtype, arch: str) -> None:
     functions = []
     for lanes in (1, 2):
         for op, value, before in functions_of(dtype, lanes):
-            size = dtype.bytes * lanes
-            write = Store(at(Y, size, dtype.bytes), value)
+            size = dtype.bits // 8 * lanes
+            write = Store(at(Y, size, dtype.bits // 8), value)
             functions.append(kernel([*before, write], f"k_{op}_{lanes}"))
     target = Target("cuda", arch=arch)
     made = image(emit_module(functions, target), target)
@@ -194,10 +183,11 @@ def test_every_function_of_every_type_is_assembled(dtype, arch: str) -> None:
 
 @pytest.mark.parametrize("source", [*FLOATS, *INTEGERS, bool_], ids=str)
 def test_every_conversion_is_assembled(source) -> None:
-    x = Load(VectorType(source), at(X, max(source.bytes, 1)))
+    x = Load(VectorType(source), at(X, max(source.bits // 8, 1)))
     targets = [*FLOATS, *INTEGERS, bool_]
     functions = [
-        kernel([Store(at(Y, max(t.bytes, 1)), Cast(VectorType(t), x))], f"k_{t}") for t in targets
+        kernel([Store(at(Y, max(t.bits // 8, 1)), Cast(VectorType(t), x))], f"k_{t}")
+        for t in targets
     ]
     target = Target("cuda")
     made = image(emit_module(functions, target), target)
@@ -244,7 +234,7 @@ def test_operation_becomes_its_instruction(operation, arch: str) -> None:
             before.append(Allocate(shared, 512, 16))
             args.append(shared)
         else:
-            size = of.dtype.bytes * of.lanes
+            size = of.dtype.bits // 8 * of.lanes
             args.append(Load(of, Address(X, INDEX * size + 1024 * n, size)))
     results = tuple(Reg(f"r{n}", of) for n, of in enumerate(operation.results))
     writes = [Store(Address(Y, INDEX * 4 + 4096 * n, 4), reg) for n, reg in enumerate(results)]

@@ -12,7 +12,9 @@ import numpy as np
 from tilewright.codegen.export.link import link_wasm, run_linker
 from tilewright.codegen.llvm import compile_text, emit_module
 from tilewright.codegen.lower import LoweredKernel, lower_kernel
+from tilewright.ir.dtype import from_numpy
 from tilewright.ir.loop.nodes import PrimFunc
+from tilewright.ir.packing import storage_of, unpack
 from tilewright.target.target import Target
 
 from tests.codegen.export.test_cross import emulator
@@ -44,6 +46,12 @@ int main(int count, char **arguments) {
 """
 
 
+def in_memory(array: np.ndarray) -> np.ndarray:
+    """Return an array as in memory, where packed elements share bytes."""
+    dtype = from_numpy(array.dtype)
+    return storage_of(array, dtype) if dtype.is_packed else array
+
+
 @dataclass(frozen=True, slots=True)
 class Kernels:
     """Lowered functions by name, and their target."""
@@ -66,8 +74,16 @@ class Kernels:
         return lambda inputs: self._run_emulated(made, inputs)
 
     def _outputs(self, name: str, inputs: Arrays) -> Arrays:
+        """Return arrays for the results as in memory, where packed elements share bytes."""
         buffers = self.artifacts[name].buffers[len(inputs) :]
-        return [np.empty(inputs[0].shape, b.dtype.numpy) for b in buffers]
+        return [in_memory(np.zeros(inputs[0].shape, b.dtype.numpy)) for b in buffers]
+
+    def _elements(self, name: str, outputs: Arrays, shape: tuple[int, ...]) -> Arrays:
+        """Return results with one element per item."""
+        dtypes = [b.dtype for b in self.artifacts[name].buffers[-len(outputs) :]]
+        return [
+            unpack(a, shape, t) if t.is_packed else a for a, t in zip(outputs, dtypes, strict=True)
+        ]
 
     def _run_emulated(self, made: Path, inputs: Mapping[str, Arrays]) -> dict[str, Arrays]:
         outputs = {name: self._outputs(name, arrays) for name, arrays in inputs.items()}
@@ -76,7 +92,7 @@ class Kernels:
             outs = outputs[name]
             pointers = ", ".join(["void *"] * (1 + len(ins) + len(outs)))
             prototypes.append(f"int32_t {name}({pointers}, int64_t);")
-            taken = [f"take(from, {a.nbytes})" for a in ins]
+            taken = [f"take(from, {in_memory(a).nbytes})" for a in ins]
             made_here = [f"take(0, {a.nbytes})" for a in outs]
             arguments = ", ".join(f"p[{k}]" for k in range(len(ins) + len(outs)))
             calls.append(f"  {{ void *p[] = {{{', '.join(taken + made_here)}}};")
@@ -97,7 +113,7 @@ class Kernels:
         with (folder / "in").open("wb") as file:
             for arrays in inputs.values():
                 for a in arrays:
-                    file.write(a.tobytes())
+                    file.write(in_memory(a).tobytes())
         command = [emulator(arch), program, folder / "in", folder / "out"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (done.returncode, done.stderr)
@@ -106,7 +122,7 @@ class Kernels:
                 for a in arrays:
                     a[...] = np.frombuffer(file.read(a.nbytes), a.dtype)
             assert not file.read(1)
-        return outputs
+        return {n: self._elements(n, outputs[n], inputs[n][0].shape) for n in outputs}
 
     def _run_in_wasmtime(self, made: Path, inputs: Mapping[str, Arrays]) -> dict[str, Arrays]:
         import wasmtime
@@ -122,15 +138,16 @@ class Kernels:
             outs, top = self._outputs(name, ins), (base + 63) // 64 * 64
             addresses = [top]
             top += 256
-            for a in (*ins, *outs):
+            given = [in_memory(a) for a in ins]
+            for a in (*given, *outs):
                 addresses.append(top)
                 top += (a.nbytes + 127) // 64 * 64
             memory.grow(store, max(0, (top - memory.data_len(store) + 65535) // 65536))
             memory.write(store, np.array([1, 1] + [0] * 30, np.int64).tobytes(), addresses[0])
-            for address, a in zip(addresses[1:], ins, strict=False):
+            for address, a in zip(addresses[1:], given, strict=False):
                 memory.write(store, a.tobytes(), address)
             assert exports[name](store, *addresses, ins[0].size) == 0
             for address, a in zip(addresses[1 + len(ins) :], outs, strict=True):
                 a[...] = np.frombuffer(memory.read(store, address, address + a.nbytes), a.dtype)
-            found[name] = outs
+            found[name] = self._elements(name, outs, ins[0].shape)
         return found

@@ -14,8 +14,8 @@ from tilewright.schedules.apply import apply
 
 from tests.codegen.kernels import LEVELS
 from tests.codegen.lower.test_random_programs import check
-from tests.schedules.random_steps import FUNCTION, chains, legal_step, loop_level, random_state
-from tests.strategies import prim_funcs, symbols_of
+from tests.schedules.random_steps import FUNCTION, legal_step, loop_level, programs, random_state
+from tests.strategies import symbols_of
 
 WANTED = 20
 """Accepted applications of each primitive, each compiled for every level."""
@@ -27,7 +27,7 @@ def test_compiled_equals_interpreted(cls, fuzz_factor: int) -> None:
 
     # Counting makes a run depend on those before it, so that examples cannot be shrunk.
     @settings(max_examples=300 * fuzz_factor, phases=[Phase.generate])
-    @given(prim_funcs() | chains(), st.integers(0, 2**32))
+    @given(programs(cls), st.integers(0, 2**32))
     def run(func, seed) -> None:
         nonlocal accepted
         if accepted >= WANTED * fuzz_factor:

@@ -132,8 +132,8 @@ def data(rng: np.random.Generator, shape: list[int], dtype: DType) -> np.ndarray
     if kind == np.bool_:
         return rng.integers(0, 2, shape)
     if not dtype.is_float:
-        low, high = (-128, 128) if np.issubdtype(kind, np.signedinteger) else (0, 256)
-        return rng.integers(low, high, shape)
+        low, high = max(dtype.lowest, -128), min(dtype.highest, 127 if dtype.kind == "int" else 255)
+        return rng.integers(low, high + 1, shape)
     largest = 1 if kind.itemsize == 2 else 3
     return rng.integers(-largest, largest + 1, shape)
 

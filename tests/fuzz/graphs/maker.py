@@ -25,16 +25,29 @@ if TYPE_CHECKING:
     Shape = tuple[Expr, ...]
     Operand = "Tensor | float | int | bool | Shape"
 
-FLOATS = ("f16", "bf16", "f32", "f64")
-EXACT = {"f16": 2.0**11, "bf16": 2.0**8, "f32": 2.0**24, "f64": 2.0**53}
+FLOATS = ("f16", "bf16", "f32", "f64", "f8_e4m3", "f8_e5m2")
+EXACT = {
+    "f16": 2.0**11, "bf16": 2.0**8, "f32": 2.0**24, "f64": 2.0**53, "f8_e4m3": 2.0**4,
+    "f8_e5m2": 2.0**3,
+}  # fmt: skip
 """The magnitude up to which every integer is exact in a float dtype."""
 
-FINITE = {"f16": 2e4, "bf16": 1e30, "f32": 1e30, "f64": 1e100}
+FINITE = {
+    "f16": 2e4, "bf16": 1e30, "f32": 1e30, "f64": 1e100, "f8_e4m3": 400.0, "f8_e5m2": 4e4,
+}  # fmt: skip
 """The magnitude up to which values of a float dtype may grow."""
 
-WHOLE = {"bool": 1, "i8": 128, "u8": 255, "i32": 2.0**31, "i64": 2.0**63}
-DATA = {"f16": 1, "bf16": 1, "f32": 3, "f64": 3} | WHOLE
+WHOLE = {
+    "bool": 1, "i8": 128, "u8": 255, "i32": 2.0**31, "i64": 2.0**63, "i4": 8, "u4": 15, "i2": 2,
+    "u2": 3,
+}  # fmt: skip
+UNSIGNED = ("u8", "u4", "u2")
+DATA = {"f16": 1, "bf16": 1, "f32": 3, "f64": 3, "f8_e4m3": 3, "f8_e5m2": 3} | WHOLE
 """The largest magnitude of the data of inputs."""
+
+NARROW = ("i4", "i4", "u4", "i2", "u2", "f8_e4m3", "f8_e5m2")
+NARROWED = 0.15
+"""The share of narrow dtypes."""
 
 STATE = 8.0
 """The largest magnitude of floats in a state, so that they remain exact in every call."""
@@ -184,7 +197,7 @@ class GraphMaker:
     def dtype(self) -> str:
         """Draw a dtype, most often f32."""
         options = ("f32", "f32", "f32", "f32", "f16", "bf16", "i32", "i8", "f64", "i64")
-        return self.rng.choice(options)
+        return self.rng.choice(NARROW if self.chance(NARROWED) else options)
 
     def pick(self, fits: Callable[[Tensor], bool] = lambda _: True) -> Tensor | None:
         """Draw a value in scope that fits, more often a recent one."""
@@ -229,7 +242,9 @@ class GraphMaker:
             return self.rng.choice(same)
         if choice < 0.7 and x.dtype != "bool":
             number = self.rng.choice([0, 1, 2, 3, -1, -2])
-            return float(number) if x.is_float else max(number, 0 if x.dtype == "u8" else number)
+            if x.is_float:
+                return float(number)
+            return number % 2 if x.dtype in ("i2", *UNSIGNED) else number
         shape = self.narrowed(x.shape)
         if all(const_value(d) is not None for d in shape) and choice < 0.95:
             return self.constant(shape, x.dtype)

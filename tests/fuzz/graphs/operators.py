@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir.symbolic import as_expr, const_value, product
 
-from tests.fuzz.graphs.maker import EXACT, FLOATS, WHOLE, largest, least
+from tests.fuzz.graphs.maker import EXACT, FLOATS, NARROW, UNSIGNED, WHOLE, largest, least
 from tests.fuzz.program import Indices
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 EXACT_UNARY = ("negative", "abs", "relu", "relu", "negative")
 WHOLE_UNARY = ("floor", "ceil", "round", "trunc", "sign")
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-ROUNDING_UNARY = ("tanh", "sigmoid", "gelu", "silu", "erf", "sin", "cos")
+ROUNDING_UNARY = (
+    "tanh", "sigmoid", "gelu", "silu", "erf", "erfc", "atan", "asinh", "exp2", "sin", "cos",
+)  # fmt: skip
 
 
 def some(m: GraphMaker, fits: Callable[[Tensor], bool] = lambda _: True) -> Tensor | None:
@@ -48,7 +50,7 @@ def unary(m: GraphMaker) -> object:
         return rounding_unary(m, x)
     if x.is_float and x.exact and m.chance(0.2):
         return m.emit(m.rng.choice(WHOLE_UNARY), x)
-    if x.dtype == "u8":
+    if x.dtype in UNSIGNED:
         return m.emit("relu", x)
     return m.emit(m.rng.choice(EXACT_UNARY), x)
 
@@ -92,8 +94,11 @@ def integers(m: GraphMaker) -> object:
         return None
     if m.chance(0.2):
         return m.emit("bitwise_not", x)
+    if m.chance(0.15):
+        return m.emit(m.rng.choice(["popcount", "clz", "ctz"]), x, bound=64)
     op = m.rng.choice(["bitwise_and", "bitwise_or", "bitwise_xor", "floor_divide", "mod"])
-    y = m.rng.choice([2, 3, 5]) if op in ("floor_divide", "mod") else m.like(x)
+    divisors = [k for k in (2, 3, 5) if k < WHOLE[x.dtype]] or [1]
+    y = m.rng.choice(divisors) if op in ("floor_divide", "mod") else m.like(x)
     bound = min(x.bound, 5) if op == "mod" else WHOLE[x.dtype]
     return m.emit(op, x, y, bound=bound)
 
@@ -137,9 +142,12 @@ def cast(m: GraphMaker) -> object:
     x = some(m)
     if x is None:
         return None
-    whole = [t for t, most in WHOLE.items() if x.bound < most and t not in ("u8", "bool")]
+    whole = [t for t, most in WHOLE.items() if x.bound < most and t not in (*UNSIGNED, "bool")]
     fitting = [t for t, most in EXACT.items() if x.bound <= most]
     options = fitting if not x.exact else [*whole, *fitting]
+    if x.exact and m.chance(0.25):
+        narrow = m.rng.choice(NARROW)
+        return m.emit("cast", x, dtype=narrow, bound=min(x.bound, WHOLE.get(narrow, x.bound)))
     dtype = m.rng.choice([t for t in options if t != x.dtype] or ["f64"])
     return m.emit("cast", x, dtype=dtype, bound=max(x.bound, 1))
 
@@ -149,7 +157,7 @@ def cast(m: GraphMaker) -> object:
 
 def matmul(m: GraphMaker) -> object:
     """Add a product with a weight, with a transposed weight and a bias, or with a value."""
-    x = some(m, lambda t: number(t) and t.rank >= 2 and t.bound <= 1000 and t.dtype != "u8")
+    x = some(m, lambda t: number(t) and t.rank >= 2 and t.bound <= 1000 and t.dtype not in UNSIGNED)
     if x is None:
         return None
     inner = x.shape[-1]
@@ -175,7 +183,7 @@ def matmul(m: GraphMaker) -> object:
 
 def batched(m: GraphMaker) -> object:
     """Add a product of two values, transposed to fit, as in attention."""
-    x = some(m, lambda t: number(t) and t.rank >= 2 and t.bound <= 100 and t.dtype != "u8")
+    x = some(m, lambda t: number(t) and t.rank >= 2 and t.bound <= 100 and t.dtype not in UNSIGNED)
     if x is None:
         return None
     axes = (*range(x.rank - 2), x.rank - 1, x.rank - 2)
@@ -186,7 +194,7 @@ def batched(m: GraphMaker) -> object:
 
 def transformed(m: GraphMaker) -> object:
     """Add operators on weights alone, and combine the result with a value."""
-    x = some(m, lambda t: number(t) and t.rank > 0 and t.bound <= 1000 and t.dtype != "u8")
+    x = some(m, lambda t: number(t) and t.rank > 0 and t.bound <= 1000 and t.dtype not in UNSIGNED)
     if x is None or (last := const_value(x.shape[-1])) is None:
         return None
     rows = m.rng.choice([1, 2, 3, 4])
@@ -228,6 +236,33 @@ def reduction(m: GraphMaker) -> object:
     if nonempty and m.chance(0.4):
         return m.emit(m.rng.choice(["max", "min"]), x, axes=axes, keepdims=keep)
     return m.emit("sum", x, axes=axes, keepdims=keep, bound=x.bound * terms)
+
+
+def spread(m: GraphMaker) -> object:
+    """Add a variance, the logarithm of a sum of exponentials, or a quantization of rows."""
+    x = some(m, lambda t: t.is_float and t.rank > 0 and least(t.shape[-1]) > 0 and t.bound < 50)
+    if x is None or not m.rounding:
+        return None
+    axes = (x.rank - 1,)
+    choice = m.rng.randrange(3)
+    if choice == 0:
+        mean = m.emit("mean", x, axes=axes, keepdims=True, rounds=True)
+        away = mean and m.emit("subtract", x, mean, bound=2 * x.bound, rounds=True)
+        square = away and m.emit("multiply", away, away, bound=4 * x.bound**2, rounds=True)
+        return square and m.emit("mean", square, axes=axes, rounds=True)
+    top = m.emit("max", x, axes=axes, keepdims=True)
+    if choice == 1:
+        away = top and m.emit("subtract", x, top, bound=2 * x.bound, rounds=True)
+        power = away and m.emit("exp", away, bound=1.0, rounds=True)
+        most = largest(x.shape[-1])
+        total = power and m.emit("sum", power, axes=axes, keepdims=True, bound=most, rounds=True)
+        logarithm = total and m.emit("log", total, bound=20.0, rounds=True)
+        return logarithm and m.emit("add", top, logarithm, bound=x.bound + 20, rounds=True)
+    if not x.exact:
+        return None
+    dtype = m.rng.choice(["i8", "u8", "i4", "u4"])
+    made = m.emit("quantize_linear", x, 0.5, dtype=dtype, bound=WHOLE[dtype])
+    return made and m.emit("dequantize_linear", made, 0.5, bound=WHOLE[dtype])
 
 
 def positions(m: GraphMaker) -> object:
@@ -447,7 +482,9 @@ def _zero(dtype: str) -> float | int | bool:
 
 
 ELEMENTWISE: Mapping[Draw, int] = {unary: 4, binary: 6, compare: 1, where: 2, cast: 2, integers: 1}
-DENSE: Mapping[Draw, int] = {matmul: 4, batched: 1, reduction: 3, norm: 2, transformed: 2}
+DENSE: Mapping[Draw, int] = {
+    matmul: 4, batched: 1, reduction: 3, norm: 2, transformed: 2, spread: 1,
+}  # fmt: skip
 MOVEMENT: Mapping[Draw, int] = {
     reshape: 3, ones: 1, transpose: 2, broadcast: 1, concat: 2, cut: 2, triangle: 1,
 }  # fmt: skip

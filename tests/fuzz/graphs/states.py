@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.fuzz.graphs.maker import GraphMaker
     from tests.fuzz.graphs.operators import Draw
 
-DTYPES = ("f32", "f32", "f32", "f16", "bf16", "i32", "i8")
+DTYPES = ("f32", "f32", "f32", "f16", "bf16", "i32", "i8", "i4", "f8_e4m3")
 STATES = 3
 """The largest number of states."""
 
@@ -72,7 +72,7 @@ def operand(m: GraphMaker, *ranks: int) -> Tensor | None:
 
 def clamped(value: str, dtype: str) -> str:
     """Return an element whose magnitude is that of the elements of a state."""
-    if dtype in ("i32", "i8"):
+    if dtype in ("i32", "i8", "i4"):
         return value
     return f"min(max({value}, {dtype}(-8)), {dtype}(8))"
 

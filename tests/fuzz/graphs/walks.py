@@ -290,6 +290,8 @@ def start(seed: int, family: str = "", goal: str = "") -> GraphWalk:
 def toward(walk: GraphWalk, verb: str, tries: int = 12) -> bool:
     """Apply the steps that a step requires, then try it; return whether it was accepted."""
     before = PATH[: PATH.index(verb)] if verb in PATH else PATH
+    if verb == "lift_transforms":  # constants of small programs are folded, and nothing is left
+        before = [step for step in before if step != "fold_constants"]
     if verb == "default_schedule":
         before = ()
     for step in before:

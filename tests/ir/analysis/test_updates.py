@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+import tilewright
 from tilewright.ir.analysis import reduction_update, tree_of, update_of
 from tilewright.ir.script import parse
+from tilewright.schedules.rules import with_default_schedule
+from tilewright.target.host import with_level
+from tilewright.target.target import Target
 
 TEXT = """
 @prim_func
@@ -23,26 +30,61 @@ def block_of(value):
 
 
 @pytest.mark.parametrize(
-    ("value", "op", "declared"),
+    ("value", "op"),
     [
-        ("y[v] + x[v]", "add", True),
-        ("x[v] + y[v]", "add", False),
-        ("max(y[v], x[v])", "max", True),
-        ("y[v] * x[7 - v]", "mul", True),
-        ("y[v] - x[v]", None, False),
-        ("y[7 - v] + x[v]", None, False),
-        ("y[v] + y[v]", None, False),
-        ("y[v] + x[v] * y[7 - v]", None, False),
-        ("x[v]", None, False),
-        ("y[v] + x[v] + 1.0", None, False),
+        ("y[v] + x[v]", "add"),
+        ("x[v] + y[v]", "add"),
+        ("max(y[v], x[v])", "max"),
+        ("y[v] * x[7 - v]", "mul"),
+        ("y[v] - x[v]", None),
+        ("y[7 - v] + x[v]", None),
+        ("y[v] + y[v]", None),
+        ("y[v] + x[v] * y[7 - v]", None),
+        ("x[v]", None),
+        ("y[v] + x[v] + 1.0", None),
     ],
 )
-def test_updates(value, op, declared):
-    """The written element is returned on the left; a block declares it there."""
+def test_updates(value, op):
+    """The written element is returned on the left, wherever it is."""
     block = block_of(value)
     found = update_of(block.body)
     assert (found and found[0]) == op
     if found is not None:
         assert found[1].left.indices == block.body.indices
         assert found[1].right != found[1].left
-    assert (reduction_update(block) is not None) == declared
+    assert (reduction_update(block) is not None) == (op is not None)
+
+
+PRODUCT = """
+@prim_func
+def product(A: Buffer[(28, 16), f32], B: Buffer[(16, 64), f32], C: Out[(28, 64), f32]):
+    for i in range(28):
+        for j in range(64):
+            for k in range(16):
+                with block("product"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): C[vi, vj] = 0.0
+                    C[vi, vj] = {value}
+"""
+
+
+@pytest.mark.parametrize(
+    "value", ["C[vi, vj] + A[vi, vk] * B[vk, vj]", "A[vi, vk] * B[vk, vj] + C[vi, vj]"]
+)
+def test_default_rules_recognize_updates_on_both_sides(value):
+    target = with_level(Target("cpu"))
+    done = with_default_schedule(parse(PRODUCT.format(value=value)), target)
+    assert 'intrinsic="' in str(done)
+
+
+def test_one_module_recognizes_updates():
+    """Other modules ask it whether a store updates the element it reads."""
+    root = Path(tilewright.__file__).parent
+    own = re.compile(r"\.(left|right) (==|!=) (own\b|(loop\.)?Load\()")
+    found = {
+        str(path.relative_to(root))
+        for folder in ("ir", "schedules", "codegen")
+        for path in (root / folder).rglob("*.py")
+        if own.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == {"ir/analysis/updates.py"}

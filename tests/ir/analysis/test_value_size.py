@@ -42,7 +42,7 @@ def test_temporaries_of_a_function_count_as_inlined():
     function = parse(SQUARES).prim("squares")
     (x, _) = function.buffer_params
     assert result_size(function, {}) == ValueSize(11, 4)
-    assert result_size(function, {x: ValueSize(10, 5)}) == ValueSize(47, 8)
+    assert result_size(function, {x: ValueSize(10, 5)}) == ValueSize(26, 7)
     assert result_size(function, {x: LOAD}) == ValueSize(11, 4)
 
 
@@ -59,5 +59,11 @@ def test_a_small_value_may_be_computed_twice_and_a_large_one_may_not():
     terms = " + ".join(["x[vi]"] * REPEATED)
     large = parse(SQUARES.replace("x[vi] + x[vi] + 1.0", terms)).prim("squares")
     tree = tree_of(large)
+    first, _ = tree.outermost_blocks()
+    assert inlined_size(tree, first) == (ValueSize(2 * REPEATED + 2, REPEATED), False)
+    distinct = SQUARES.replace("t[vj] * t[vj]", "t[vj] * t[7 - vj]").replace(
+        "x[vi] + x[vi] + 1.0", terms
+    )
+    tree = tree_of(parse(distinct).prim("squares"))
     first, _ = tree.outermost_blocks()
     assert inlined_size(tree, first)[1]

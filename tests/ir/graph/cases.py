@@ -7,7 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.ir.dtype import DType, bf16, bool_, f16, f32, f64, i8, i32, i64, u8
+from tilewright.ir.dtype import (
+    DType,
+    bf16,
+    bool_,
+    c64,
+    c128,
+    f8_e4m3,
+    f8_e5m2,
+    f16,
+    f32,
+    f64,
+    i2,
+    i4,
+    i8,
+    i16,
+    i32,
+    i64,
+    u4,
+    u8,
+    u16,
+)  # fmt: skip
 from tilewright.ir.graph.operators.unary import UNARY
 
 Dim = int | str
@@ -31,7 +51,10 @@ class T:
             return rng.integers(int(self.low), int(max(high, self.low + 1)), shape).astype(
                 self.dtype.numpy
             )
-        return rng.uniform(self.low, high, shape).astype(self.dtype.numpy)
+        found = rng.uniform(self.low, high, shape)
+        if self.dtype.is_complex:
+            found = found + 1j * rng.uniform(self.low, high, shape)
+        return found.astype(self.dtype.numpy)
 
 
 @dataclass(frozen=True)
@@ -57,12 +80,16 @@ EMPTY = ({"n": 5, "m": 3}, {"n": 1, "m": 1}, {"n": 0, "m": 3}, {"n": 4, "m": 0})
 
 
 def unary_cases() -> list[Case]:
-    positive = ["log", "log1p", "sqrt", "rsqrt"]
-    others = {*positive, "logical_not", "bitwise_not"}
+    positive = ["log", "log1p", "log2", "log10", "sqrt", "rsqrt", "lgamma", "digamma"]
+    inside = ["asin", "acos", "atanh", "erfinv"]
+    bits = ["bitwise_not", "popcount", "clz", "ctz"]
+    others = {*positive, *inside, *bits, "acosh", "logical_not", "real", "imag", "conj", "angle"}
     whole = [*(o.name for o in UNARY if o.name not in others), "relu", "silu", "gelu"]
     return [
         *(Case(op, (NM,), at=EMPTY) for op in whole),
         *(Case(op, (T(("n", "m"), low=0.1),)) for op in positive),
+        *(Case(op, (T(("n", "m"), low=-0.9, high=0.9),)) for op in inside),
+        Case("acosh", (T(("n", "m"), low=1.1),)),
         *(
             Case(op, (T(("n",), f16, 0.2),), tolerance=2e-3)
             for op in ("exp", "silu", "gelu", "log")
@@ -70,7 +97,7 @@ def unary_cases() -> list[Case]:
         Case("gelu", (NM,), {"approximate": "tanh"}),
         *(Case(op, (T(("n",), i32, -9, 9),)) for op in ("negative", "abs", "sign", "relu")),
         Case("logical_not", (T(("n",), bool_),)),
-        Case("bitwise_not", (T(("n",), i64, -9, 9),)),
+        *(Case(op, (T(("n",), i64, -9, 9),)) for op in bits),
     ]
 
 
@@ -86,6 +113,11 @@ def binary_cases() -> list[Case]:
         *(Case(op, (2.5, NM)) for op in numbers),
         *(Case(op, (T(("n", 1), i64, -9, 9), away)) for op in ("floor_divide", "mod", *compared)),
         *(Case(op, (NM, T(("m",), low=0.5))) for op in ("divide", "floor_divide", "mod")),
+        *(Case(op, (NM, T(("m",), low=0.5))) for op in ("atan2", "hypot", "fmod", "copysign")),
+        Case("fmod", (T(("n", 1), i64, -9, 9), away)),
+        *(Case("nextafter", (T(("n", "m"), t), T(("m",), t))) for t in (f32, f64, f16, bf16)),
+        *(Case(op, (T(("n", 1), i64, -9, 9), away)) for op in ("left_shift", "right_shift")),
+        *(Case(op, (T(("n",), u8, 0, 255), 3)) for op in ("left_shift", "right_shift")),
         *(Case(op, (whole, whole)) for op in ("bitwise_and", "bitwise_or", "bitwise_xor")),
         *(
             Case(op, (T(("n", "m"), bool_), T(("m",), bool_)))
@@ -195,6 +227,11 @@ def reduction_cases() -> list[Case]:
         *(Case(op, (T(("n", "m"), i64, 0, 3),), {"keepdims": True}) for op in ("argmax", "argmin")),
         Case("cumsum", (NM,), {"axis": 1}, tolerance=1e-5, at=EMPTY),
         Case("cumsum", (T(("n",), i64, -9, 9),), {"axis": 0}),
+        Case("cumsum", (T(("n", "m"), f16),), {"axis": 0}, tolerance=4e-3),
+        *(Case(op, (NM,), {"axis": 0}, at=EMPTY) for op in ("cummax", "cummin")),
+        *(Case(op, (T(("n",), i64, -9, 9),)) for op in ("cumprod", "cummax", "cummin")),
+        Case("cumprod", (NM,), {"axis": 1}, tolerance=1e-5),
+        Case("logcumsumexp", (NM,), {"axis": 1}, tolerance=1e-5, at=EMPTY),
     ]
 
 
@@ -224,6 +261,62 @@ def compound_cases() -> list[Case]:
     ]
 
 
+def quantization_cases() -> list[Case]:
+    single, each = T((), low=0.1), T(("m",), low=0.1)
+    blocks = T((2, "m"), low=0.1)
+    x, y = T(("n", "m"), low=-90, high=90), T((8, "m"), low=-40, high=40)
+    whole = T((8, "m"), i4, -8, 7)
+    return [
+        *(Case("quantize_linear", (x, single, T((), d, 0, 2)), {"dtype": str(d)}, at=EMPTY)
+          for d in (i8, u8, i16, u16, i4, u4, i2, i32)),
+        *(Case("quantize_linear", (x, each), {"dtype": str(d), "saturate": s})
+          for d in (f8_e4m3, f8_e5m2) for s in (True, False)),
+        Case("quantize_linear", (x, each, T(("m",), i8, -9, 9)), {"dtype": "i8", "axis": -1}),
+        Case("quantize_linear", (y, blocks, T((2, "m"), u4, 0, 15)),
+             {"dtype": "u4", "axis": 0, "block_size": 4}),
+        Case("quantize_linear", (T(("n", "m"), i32, -90, 90), 0.25, 3), {"dtype": "i8"}),
+        Case("quantize_linear", (T(("n",), f16), T((), f16, 0.1)), {"dtype": "i8"}),
+        Case("quantize_linear", (T(("n",), bf16), 0.3), {"dtype": "u8", "precision": "f32"}),
+        Case("dequantize_linear", (whole, blocks), {"axis": 0, "block_size": 4}, at=EMPTY),
+        Case("dequantize_linear", (whole, T((3, "m"), f16, 0.1), T((3, "m"), i4, -8, 7)),
+             {"axis": 0, "block_size": 3}, tolerance=2e-3),
+        *(Case("dequantize_linear", (T(("n", "m"), d, 0, 2), each, T(("m",), d, 0, 2)))
+          for d in (i8, u8, i16, u16, u4, i2, i32)),
+        Case("dequantize_linear", (T(("n", "m"), f8_e4m3), single)),
+        Case("dequantize_linear", (T(("n", 3), f8_e5m2), T((1,), f64)), {"dtype": "bf16"},
+             tolerance=1e-2),
+        Case("dequantize_linear", (T(("n",), u8, 0, 255), 0.5, 128)),
+    ]  # fmt: skip
+
+
+def complex_cases() -> list[Case]:
+    x, row, pairs = T(("n", "m"), c64), T(("m",), c64), T(("n", "m", 2))
+    return [
+        *(
+            Case(op, (x,), at=EMPTY)
+            for op in ("real", "imag", "conj", "angle", "abs", "negative", "exp", "view_as_real")
+        ),
+        *(Case(op, (x, row), at=EMPTY) for op in ("add", "subtract", "multiply", "divide")),
+        *(Case(op, (T(("n", 1), c128), T((1, "m"), c128))) for op in ("multiply", "divide")),
+        *(Case(op, (x, 2.5)) for op in ("add", "multiply", "divide", "equal", "not_equal")),
+        Case("view_as_complex", (pairs,), at=EMPTY),
+        Case("complex", (NM, T(("m",))), at=EMPTY),
+        Case("complex", (T(("n",), f64), 0.5)),
+        *(Case(op, (x,), {"axes": (1,)}) for op in ("sum", "mean")),
+        Case("prod", (x,), {"axes": (0,)}, tolerance=1e-4),
+        Case("matmul", (x, T(("m", 4), c64)), at=EMPTY, tolerance=2e-5),
+        Case("cast", (NM,), {"dtype": "c64"}),
+        Case("cast", (T(("n",), i32, -9, 9),), {"dtype": "c128"}),
+        Case("cast", (x,), {"dtype": "c128"}),
+        Case("full", (("n", 3), 1.5), {"dtype": "c64"}),
+        Case("reshape", (x, ("n*m",))),
+        Case("permute_dims", (x,), {"axes": (1, 0)}),
+        Case("concat", (x, x), {"axis": 0}),
+        Case("where", (T(("n", 1), bool_), x, row)),
+        Case("index_add", (x, T((4,), i64, 0, "n"), T((4, "m"), c64))),
+    ]
+
+
 CASES = [
     *unary_cases(),
     *binary_cases(),
@@ -232,4 +325,6 @@ CASES = [
     *indexing_cases(),
     *reduction_cases(),
     *compound_cases(),
+    *quantization_cases(),
+    *complex_cases(),
 ]

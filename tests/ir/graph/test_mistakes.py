@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tilewright.ir.dtype import bool_, f32, i64
+from tilewright.ir.dtype import bool_, c64, f8_e4m3, f32, i4, i8, i64
 from tilewright.ir.graph.builder import GraphBuilder
 from tilewright.ir.graph.nodes import ObjectInfo, TensorInfo
 from tilewright.ir.graph.operators import (
@@ -22,13 +22,17 @@ from tilewright.ir.symbolic import as_expr, var
 
 
 class Tensors:
-    """Parameters by a short name: ``x23`` is f32 of shape (2, 3), ``i3`` is i64, ``b3`` is bool."""
+    """Parameters by a short name: ``x23`` is f32 of shape (2, 3), ``i3`` is i64, ``b3`` is bool.
+
+    ``q3`` is i8, ``p3`` is i4, ``f3`` is f8_e4m3 and ``c3`` is c64.
+    """
 
     def __init__(self) -> None:
         self.builder = GraphBuilder("main")
 
     def __call__(self, text: str) -> Any:
-        dtype = {"x": f32, "i": i64, "b": bool_}[text[0]]
+        dtypes = {"x": f32, "i": i64, "b": bool_, "q": i8, "p": i4, "f": f8_e4m3, "c": c64}
+        dtype = dtypes[text[0]]
         return self.builder.param(text, TensorInfo(tuple(as_expr(int(d)) for d in text[1:]), dtype))
 
 
@@ -38,9 +42,20 @@ WRONG: list[tuple[type[Exception], str, str, list[Any], dict[str, Any]]] = [
     (OperandError, "expected at least 1 operand, got 0", "concat", [], {}),
     (OperandError, "expected a tensor, got a number", "tanh", [2.0], {}),
     (OperandError, "expected a tuple of integers", "reshape", ["x2", "x2"], {}),
-    (OperandError, "expected a floating-point dtype, got i64", "exp", ["i2"], {}),
+    (OperandError, "expected a floating-point or complex dtype, got i64", "exp", ["i2"], {}),
+    (OperandError, "the operator is not defined for dtype i4", "popcount", ["p2"], {}),
+    (OperandError, "not defined for dtype f8_e4m3", "nextafter", ["f2", "f2"], {}),
     (OperandError, "expected dtype i8 or u8, got i64", "matmul_integer", ["i22", "i22"], {}),
     (OperandError, "expected a numeric dtype, got bool", "matmul", ["b22", "b22"], {}),
+    (OperandError, "expected a dtype of real numbers, got c64", "maximum", ["c2", "c2"], {}),
+    (OperandError, "expected a dtype of real numbers, got c64", "less", ["c2", "c2"], {}),
+    (OperandError, "expected a dtype of real numbers, got c64", "max", ["c22"], {}),
+    (OperandError, "expected a dtype of real numbers, got c64", "cast", ["c2"], {"dtype": "i32"}),
+    (OperandError, "expected an integer dtype, got c64", "take", ["x22", "c2"], {}),
+    (OperandError, "dtype f32 differs from dtype c64", "multiply", ["c2", "x2"], {}),
+    (OperandError, "expected a complex dtype, got f32", "real", ["x2"], {}),
+    (OperandError, "expected dtype f32 or f64, got c64", "complex", ["c2", "c2"], {}),
+    (ShapeMismatchError, "last dimension of (2, 3): 3 != 2", "view_as_complex", ["x23"], {}),
     (OperandError, "expected dtype bool, got f32", "logical_not", ["x2"], {}),
     (OperandError, "expected an integer dtype, got f32", "take", ["x2", "x2"], {}),
     (OperandError, "dtype i64 differs from dtype f32 of operand 'x'", "add", ["x2", "i2"], {}),
@@ -107,6 +122,40 @@ WRONG: list[tuple[type[Exception], str, str, list[Any], dict[str, Any]]] = [
      "update_slice", ["x3", "x2", (2,)], {}),
     (ShapeMismatchError, "axis 0 of shape (0,) must have at least one element",
      "argmax", ["x0"], {}),
+    (OperandError, "expected dtype i4, that of the quantized elements, got i8",
+     "dequantize_linear", ["p24", "x", "q"], {}),
+    (OperandError, "expected dtype i8, that of the quantized elements, got i4",
+     "quantize_linear", ["x24", "x", "p"], {"dtype": "i8"}),
+    (OperandError, "zero point 8 is not in -8 to 7, the values of dtype i4",
+     "dequantize_linear", ["p24", "x", 8], {}),
+    (OperandError, "dtype f8_e4m3 has no zero point",
+     "dequantize_linear", ["f24", "x", "f"], {}),
+    (OperandError, "expected a floating-point dtype, got i8",
+     "dequantize_linear", ["p24", "q"], {}),
+    (OperandError, "expected an integer dtype of at most 32 bits or a float dtype of 8 bits, got",
+     "dequantize_linear", ["x24", "x"], {}),
+    (OperandError, "expected a floating-point dtype or i32, got i8",
+     "quantize_linear", ["q24", "x"], {"dtype": "i8"}),
+    (OperandError, "rank 1 for one scale per slice of a tensor of shape (2, 4), got shape (1, 4)",
+     "dequantize_linear", ["p24", "x14"], {"axis": 0}),
+    (OperandError, "rank 2 for one scale per block of 2 elements of a tensor of shape (2, 4), got",
+     "dequantize_linear", ["p24", "x4"], {"block_size": 2}),
+    (OperatorAttributeError, "the size of a block must be at least 0, got -1",
+     "dequantize_linear", ["p24", "x"], {"block_size": -1}),
+    (OperatorAttributeError, "axis 2 is out of range for rank 2",
+     "dequantize_linear", ["p24", "x4"], {"axis": 2}),
+    (OperatorAttributeError, "f32 is not a quantized dtype",
+     "quantize_linear", ["x24", "x"], {"dtype": "f32"}),
+    (OperatorAttributeError, "dtype must be a floating-point dtype, got i8",
+     "dequantize_linear", ["p24", "x"], {"dtype": "i8"}),
+    (OperatorAttributeError, "precision must be a floating-point dtype, got i8",
+     "quantize_linear", ["x24", "x"], {"dtype": "i8", "precision": "i8"}),
+    (ShapeMismatchError, "axis 1 of shape (2, 4) needs one scale each: 3 != 4",
+     "dequantize_linear", ["p24", "x3"], {}),
+    (ShapeMismatchError, "for (2, 4): dimension 1; blocks of 3 elements along axis 1: 1 != 2",
+     "dequantize_linear", ["p24", "x21"], {"block_size": 3}),
+    (ShapeMismatchError, "zero_point of shape (1, 2) for (2, 4): dimension 0: 1 != 2",
+     "dequantize_linear", ["p24", "x22", "p12"], {"block_size": 2}),
 ]  # fmt: skip
 
 

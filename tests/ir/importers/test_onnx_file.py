@@ -118,9 +118,9 @@ def test_a_file_that_is_not_a_model_is_rejected(tmp_path: Path) -> None:
         from_onnx(tmp_path / "nothing.onnx")
 
 
-@pytest.mark.parametrize("opset", [10, 24])
+@pytest.mark.parametrize("opset", [10, 26])
 def test_other_opsets_are_rejected(opset: int) -> None:
-    with pytest.raises(UnsupportedOpsetError, match=f"version {opset}; versions 11 to 23 are"):
+    with pytest.raises(UnsupportedOpsetError, match=f"version {opset}; versions 11 to 25 are"):
         from_onnx(parsed("y = Neg(x)", opset=opset))
 
 
@@ -299,4 +299,84 @@ def test_two_versions_of_the_operator_set_are_rejected() -> None:
     model = parsed("y = Neg(x)")
     model.opset_import.add(domain="ai.onnx", version=14)
     with pytest.raises(UnsupportedOpsetError, match="opset version 14 and 18"):
+        from_onnx(model)
+
+
+NARROW = ("INT4", "UINT4", "FLOAT8E4M3FN", "FLOAT8E5M2")
+
+
+def with_narrow_weight(kind: str, *, raw: bool) -> tuple[Any, np.ndarray]:
+    """Return ``y = x @ float(w)`` with a weight of a narrow element type, and the weight."""
+    import onnx
+
+    number = getattr(onnx.TensorProto, kind)
+    model = parsed("c = Cast<to=1>(w)  y = MatMul(x, c)", inputs="float[n, 5] x", opset=21)
+    weight = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 0], [1, 3, 5], [7, 6, 2]], np.float32)
+    array = weight.astype(onnx.helper.tensor_dtype_to_np_dtype(number))
+    if raw:
+        tensor = onnx.numpy_helper.from_array(array, "w")
+    else:
+        tensor = onnx.helper.make_tensor("w", number, weight.shape, weight.ravel().tolist())
+    model.graph.initializer.append(tensor)
+    return model, weight.astype(array.dtype).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", NARROW)
+@pytest.mark.parametrize("raw", [True, False], ids=["raw", "elements"])
+def test_weights_of_4_and_8_bits_are_imported(kind: str, *, raw: bool) -> None:
+    model, weight = with_narrow_weight(kind, raw=raw)
+    x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    (got,) = run_graph(from_onnx(model), (x,))
+    np.testing.assert_array_equal(got, x @ weight)
+
+
+@pytest.mark.parametrize("kind", NARROW)
+def test_external_weights_of_4_and_8_bits_are_imported(tmp_path: Path, kind: str) -> None:
+    import onnx
+
+    model, weight = with_narrow_weight(kind, raw=True)
+    path = tmp_path / "model.onnx"
+    onnx.save_model(
+        model, str(path), save_as_external_data=True, size_threshold=0, location="w.bin"
+    )
+    x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    (got,) = run_graph(from_onnx(path), (x,))
+    np.testing.assert_array_equal(got, x @ weight)
+
+
+def test_packed_weights_of_another_size_are_rejected() -> None:
+    model, _ = with_narrow_weight("INT4", raw=True)
+    model.graph.initializer[0].raw_data = bytes(15)
+    with pytest.raises(MalformedModelError, match=r"needs 8 bytes|has 15 bytes"):
+        from_onnx(model)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("raw", [True, False])
+def test_complex_tensors(dtype: Any, raw: bool) -> None:
+    """Operators that move elements take complex tensors, whose parts are in one field."""
+    import onnx
+
+    name = np.dtype(dtype).name
+    model = parsed("t = Transpose(x)\ny = Concat<axis = 0>(t, w)", inputs=f"{name}[n, 2] x")
+    weight = np.array([[1 + 2j, -0.5j], [3, 4j]], dtype)
+    tensor = onnx.numpy_helper.from_array(weight, "w")
+    if not raw:
+        tensor = onnx.helper.make_tensor("w", tensor.data_type, (2, 2), weight.ravel())
+        assert not tensor.HasField("raw_data")
+    model.graph.initializer.append(tensor)
+    x = np.array([[1j, 2], [3, 4 - 1j]], dtype)
+    (found,) = run_graph(from_onnx(model), [x])
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, np.concatenate([x.T, weight]))
+
+
+def test_complex_data_of_the_wrong_length_is_rejected() -> None:
+    import onnx
+
+    model = parsed("y = Identity(w)")
+    tensor = onnx.helper.make_tensor("w", onnx.TensorProto.COMPLEX64, (2,), [1j, 2j])
+    del tensor.float_data[-1:]
+    model.graph.initializer.append(tensor)
+    with pytest.raises(MalformedModelError, match="3 elements in float_data"):
         from_onnx(model)

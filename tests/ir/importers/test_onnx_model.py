@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from tilewright.errors import TilewrightError, UnsupportedOperatorsError
+from tilewright.ir.dtype import f32
 from tilewright.ir.graph.nodes import Call, TensorInfo
 from tilewright.ir.importers import from_onnx
 from tilewright.ir.importers.onnx_file import MalformedModelError
 from tilewright.ir.interpreter.graph import run_graph
+from tilewright.ir.loop.element_functions import named
 from tilewright.ir.module import Module
 from tilewright.ir.symbolic import to_text
 
@@ -105,6 +107,18 @@ def test_operators_equal_the_reference_implementation(body: str, options: dict[s
         (found,) = interpret(module, x)
         assert found.shape == np.shape(expected[0])
         np.testing.assert_allclose(found, expected[0], rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", sorted(n for n, f in named("onnx").items() if f.accepts(f32)))
+def test_every_element_function_with_a_name_in_onnx_is_imported(name: str) -> None:
+    function = named("onnx")[name]
+    x = np.random.default_rng(0).uniform(0.05, 0.95, (2, 3)).astype(np.float32)
+    x = x + 1 if name == "Acosh" else x
+    module = from_onnx(parsed(f"y = {name}({', '.join(['x'] * function.arity)})"))
+    (found,) = interpret(module, x)
+    with np.errstate(all="ignore"):
+        expected = [function.reference(*[v] * function.arity) for v in x.ravel()]
+    np.testing.assert_allclose(found.ravel(), np.array(expected), rtol=2e-6, strict=True)
 
 
 @pytest.fixture(scope="module", params=["exported", "traced"])

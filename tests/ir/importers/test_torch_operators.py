@@ -14,6 +14,7 @@ from torch.nn import functional
 from tilewright.errors import TilewrightError, UnsupportedOperatorsError
 from tilewright.ir.importers import from_exported_program
 from tilewright.ir.interpreter.graph import run_graph
+from tilewright.ir.loop.element_functions import named
 
 F: Any = functional
 
@@ -39,6 +40,26 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "rsub alpha": lambda x, _: torch.rsub(x, x * x, alpha=2),
     "promotion": lambda x, i: x * i + i * 2 + True,
     "double": lambda x, _: x.double() * x,
+    "truncating division": lambda x, i: (
+        torch.div(x, 0.3, rounding_mode="trunc") + torch.div(i - 3, 2, rounding_mode="trunc")
+    ),
+    "remainder of the dividend": lambda x, i: torch.fmod(x, 0.7) + torch.fmod(i - 3, 2),
+    "shifts": lambda _, i: ((i - 3) << 2) + ((i - 3) >> 1) + torch.bitwise_left_shift(i, i * 9),
+    "powers of two": lambda x, i: torch.ldexp(x, i) + x.frac() + torch.exp2(i),
+    "signs": lambda x, _: torch.signbit(x * 0) | (torch.copysign(x, -1.0) > 0),
+    "neighbors": lambda x, _: torch.nextafter(x, -x) - x,
+    "kinds of numbers": lambda x, i: (
+        torch.isposinf(x / 0) | torch.isneginf(x / 0) & torch.isfinite(x) & torch.isfinite(i)
+    ),
+    "gamma functions": lambda x, i: torch.lgamma(x) + torch.polygamma(0, x) + torch.lgamma(i + 1),
+    "special functions": lambda x, _: (
+        torch.special.erfc(x)
+        + torch.special.erfinv(x / 3)
+        + torch.xlogy(x.abs(), x.abs())
+        + torch.arctan2(x, x + 3)
+        + torch.arcsinh(x)
+        + torch.special.expit(x)
+    ),
     "floor division": lambda _, i: (i - 3) // 2,
     "remainder": lambda x, i: torch.remainder(x, 0.7) + (i - 3) % 2,
     "reciprocal": lambda x, _: (x.abs() + 1).reciprocal() + x.square(),
@@ -140,10 +161,6 @@ REJECTED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
         "attention with dropout_p=0.5",
     ),
     "argmax of all": (lambda x, _: x.argmax(), "all dimensions"),
-    "truncating division": (
-        lambda x, _: torch.div(x, 2, rounding_mode="trunc"),
-        "rounding_mode='trunc'",
-    ),
     "norm of order 3": (lambda x, _: torch.linalg.vector_norm(x, ord=3), "order 3"),
     "accumulating": (
         lambda x, _: torch.scatter_reduce(
@@ -180,6 +197,25 @@ def test_operators_equal_pytorch(name: str) -> None:
         assert found.shape == expected.shape
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(named("torch")))
+def test_every_element_function_with_a_name_in_pytorch_is_imported(name: str) -> None:
+    function = named("torch")[name]
+    apply = getattr(torch, name)
+    inputs = (torch.rand(4, 6), torch.rand(4, 6))[: function.arity]
+
+    class One(torch.nn.Module):
+        def forward(self, *operands: Any) -> Any:
+            return apply(*operands)
+
+    module = from_exported_program(torch.export.export(One(), inputs))
+    low, high = (1.1, 3.0) if name == "acosh" else (0.05, 0.95)
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(low, high, (4, 6)).astype(np.float32) for _ in inputs]
+    (found,) = run_graph(module, arrays)
+    expected = apply(*map(torch.from_numpy, arrays)).numpy()
+    np.testing.assert_allclose(found, expected, rtol=2e-6, strict=True)
 
 
 def test_squeeze_of_the_first_row_of_any_batch() -> None:

@@ -286,6 +286,31 @@ def test_bfloat16_weights_keep_their_bits() -> None:
     np.testing.assert_array_equal(array.astype(np.float32), expected)
 
 
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_weights_of_8_bit_floats_keep_their_bits(name: str) -> None:
+    import torch
+
+    dtype = getattr(torch, name)
+
+    class Scaled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(3, 5).to(dtype), requires_grad=False)
+
+        def forward(self, x: Any) -> Any:
+            return (x * self.weight.to(torch.float32)).to(dtype)
+
+    model = Scaled()
+    module = from_exported_program(export(model, torch.ones(3, 5)))
+    array = module.constants["weight"].load()
+    assert array.dtype.name == name
+    np.testing.assert_array_equal(array.view(np.uint8), model.weight.view(torch.uint8).numpy())
+    x = np.linspace(-3, 3, 15, dtype=np.float32).reshape(3, 5)
+    (got,) = run_graph(module, (x,))
+    expected = model(torch.from_numpy(x)).view(torch.uint8).numpy()
+    np.testing.assert_array_equal(got.view(np.uint8), expected)
+
+
 def test_all_unsupported_operators_are_listed_with_their_locations() -> None:
     import torch
 

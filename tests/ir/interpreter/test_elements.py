@@ -108,4 +108,4 @@ def test_bool_arithmetic_is_logical():
 
 
 def test_every_dtype_has_a_numpy_dtype():
-    assert {t.numpy.itemsize for t in DTYPES.values()} == {1, 2, 4, 8}
+    assert {t.numpy.itemsize for t in DTYPES.values()} == {1, 2, 4, 8, 16}

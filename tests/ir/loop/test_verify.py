@@ -14,6 +14,7 @@ from tilewright.ir.loop import verify as loop_verify
 from tilewright.ir.loop.nodes import (
     Alloc,
     Binary,
+    Bind,
     Block,
     Buffer,
     Cast,
@@ -31,7 +32,7 @@ from tilewright.ir.loop.nodes import (
     Where,
 )
 from tilewright.ir.loop.rules import DTYPES, RULES
-from tilewright.ir.loop.visit import allocations, replace_statement, walk
+from tilewright.ir.loop.visit import allocations, replace_statement, stores, walk
 from tilewright.ir.symbolic import as_expr, var
 from tilewright.ir.verify import IllFormedProgramError, verify, violations
 from tilewright.schedules import Schedule
@@ -81,6 +82,18 @@ SCOPED = prim(
             y[wi] = t[0]
 """
 )
+BOUND = prim(BLOCK + "            t = x[vi, 0]\n            y[vi] = t * t")
+NAMED = next(s for s in walk(BOUND.body) if isinstance(s, Bind))
+ARGMAX = """\
+@prim_func
+def f(x: Buffer[(8, 4), f32], y: Out[(8,), f32], p: Out[(8,), i64]):
+    for i in range(8):
+        for k in range(4):
+            with block("b"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi], p[vi] = -inf, 9223372036854775807
+                y[vi], p[vi] = argmax(x[vi, vk], vk)
+"""
 OWN = next(allocations(SCOPED.body)).buffer
 WRITE, READ = (s for s in walk(SCOPED.body) if isinstance(s, Block))
 INNER = """\
@@ -386,6 +399,33 @@ BROKEN: list[tuple[str, str, PrimFunc]] = [
         edit(SCOPED, Alloc, buffer=replace(OWN, shape=(var("k"),))),
     ),
     ("L1", "2 nodes have uid", edit(SCOPED, Alloc, buffer=replace(OWN, uid=WRITE.uid))),
+    (
+        "L25",
+        "statements follow a value outside of its scope",
+        edit(BOUND, Block, body=Seq((NAMED, NAMED.body))),
+    ),
+    (
+        "L25",
+        "value 't' is used outside of the scope of its bind",
+        edit(BOUND, Block, body=NAMED.body),
+    ),
+    ("L25", "value 't' is bound in its own scope", edit(BOUND, Bind, body=NAMED)),
+    ("L25", "value 't' is bound outside of blocks", edit(BOUND, For, body=NAMED)),
+    (
+        "L26",
+        "the init stores another element of 'p' than the body",
+        prim(ARGMAX.replace("p[vi] = -inf", "p[7 - vi] = -inf")),
+    ),
+    (
+        "L26",
+        "'y' and 'p' are stored at different iterations: only one of them is indexed by 'vi'",
+        prim(ARGMAX.replace("p[vi] =", "p[0] =")),
+    ),
+    (
+        "L26",
+        "the body is not a reduction by 'argmax': it has 1 stores, and the reducer has 2 results",
+        edit(prim(ARGMAX), Block, body=next(stores(BOUND.body))),
+    ),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 from hypothesis import given, strategies as st
 
-from tilewright.ir.dtype import DTYPES, DType, bool_, f32, i64
+from tilewright.ir.dtype import DTYPES, DType, bool_, c64, f32, i64, u32
 from tilewright.ir.graph.operators import lower_call
 from tilewright.ir.identity import UidSource
 from tilewright.ir.loop.element_functions import FUNCTIONS
@@ -27,6 +27,7 @@ from tilewright.ir.loop.nodes import (
     Load,
     Number,
     PrimFunc,
+    Reinterpret,
     Store,
     Unary,
     Where,
@@ -83,11 +84,18 @@ def test_the_texts_cover_every_node_class() -> None:
     unions = (
         loop.Stmt, loop.Element, loop.Param, graph.Info, graph.Operand, graph.Pure, graph.MemoryOp,
     )  # fmt: skip
-    names = {
-        getattr(member, "__forward_arg__", getattr(member, "__name__", str(member)))
-        for union in unions
-        for member in (get_args(union) or str(union).split(" | "))
-    }
+    names: set[str] = set()
+    pending: list[object] = list(unions)
+    while pending:
+        union = pending.pop()
+        for member in get_args(union) or str(union).split(" | "):
+            name = getattr(member, "__forward_arg__", getattr(member, "__name__", str(member)))
+            part = getattr(loop, name, None)
+            if isinstance(part, str):  # the name of a union, which is a part of this one
+                pending.append(part)
+            else:
+                names.add(name)
+    assert {"Where", "Bind", "Reinterpret"} <= names
     assert names - reached == set()
 
 
@@ -104,7 +112,7 @@ def test_every_operator_and_its_lowering(case) -> None:
 
 
 N, I = var("n", lower=1), var("i", lower=0)
-BUFFERS = [Buffer(k, f"b{k}", (N,), t) for k, t in enumerate((f32, i64, bool_))]
+BUFFERS = [Buffer(k, f"b{k}", (N,), t) for k, t in enumerate((f32, i64, bool_, c64))]
 TERMS = [I, N, I + 1, as_expr(3), N * I - 2, minimum(I, N), maximum(I // 2, N % 3)]
 PREDICATES = [I < N, (I < 3) & (N > 2), (I < 3) | (N > 2), N % 2 < 1, TRUE, FALSE]
 FLOATS = st.floats() | st.sampled_from([0.0, -0.0, 1e300, 1e-320])
@@ -112,12 +120,14 @@ VALUES = FLOATS | st.integers(-(2**63), 2**63) | st.booleans()
 
 
 def cast(dtype: DType, element: Element) -> Element:
+    if element.dtype.is_complex and not dtype.is_complex:
+        element = Unary("imag", element)
     return element if element.dtype == dtype else Cast(dtype, element)
 
 
 def accepted(op: str, dtype: DType) -> DType:
     """Return the dtype if a function is defined for it, else another one."""
-    return next(t for t in (dtype, f32, i64, bool_) if FUNCTIONS[op].accepts(t))
+    return next(t for t in (dtype, f32, i64, bool_, c64, u32) if FUNCTIONS[op].accepts(t))
 
 
 def well_typed(element: Element) -> Element:
@@ -126,9 +136,14 @@ def well_typed(element: Element) -> Element:
             return Unary(op, cast(accepted(op, operand.dtype), operand))
         case Binary(op=op, left=left, right=right):
             dtype = accepted(op, left.dtype)
-            return Binary(op, cast(dtype, left), cast(dtype, right))
+            return Binary(op, cast(dtype, left), cast(FUNCTIONS[op].second or dtype, right))
         case Compare(op=op, left=left, right=right):
-            return Compare(op, left, cast(left.dtype, right))
+            found = Compare(op, left, cast(left.dtype, right))
+            return Compare("eq", left, found.right) if any(own_dtype_problems(found)) else found
+        case Cast(dtype=dtype, operand=operand):
+            return cast(dtype, operand)
+        case Reinterpret(dtype=dtype, operand=operand) if any(own_dtype_problems(element)):
+            return cast(dtype, operand)
         case Where(condition=condition, then=then, otherwise=otherwise):
             return Where(cast(bool_, condition), then, cast(then.dtype, otherwise))
         case _:
@@ -153,6 +168,7 @@ def elements() -> st.SearchStrategy[Element]:
             | st.builds(Binary, st.sampled_from(binary), inner, inner)
             | st.builds(Compare, st.sampled_from(get_args(CompareOp)), inner, inner)
             | st.builds(Cast, dtypes, inner)
+            | st.builds(Reinterpret, dtypes, inner)
             | st.builds(Where, inner, inner, inner)
         ).map(well_typed)
 

@@ -85,7 +85,7 @@ def kitchen(
         with checked(which[i], 0, m) as v:
             y[i, v] = where(flags[i] & (v <= 2), exp(x[i, v]), 2.0 - -f32(1.0))
         with clamped(which[i], 0, m, bounds=(0, 100)) as w:
-            y[i, w] = f32(u[i, w]) * f32(w) + pow(x[i, w], 2.0) + atan2(1.0, x[i, w])
+            y[i, w] = f32(u[i, w]) * f32(w) + fma(x[i, w], 2.0, atan2(1.0, x[i, w]))
         with proved(which[i], i, i + 1) as z:
             y[i, z] = where(not flags[i], inf, -inf) + where(isnan(x[i, z]), nan, 1e+20)
     for q in range(8):
@@ -98,6 +98,39 @@ def scalar(y: Out[(), i64], z: Out[(2,), bool]):
     y[()] = index(3, i64)
     z[0] = condition(True)
     z[1] = bool(i64(1) < 2)
+
+
+@prim_func
+def bits(x: Buffer[(4,), i4], w: Buffer[(4,), f8_e4m3], y: Out[(4,), u4], z: Out[(4,), f32]):
+    for i in range(4):
+        y[i] = reinterpret(x[i], u4) + 3
+        z[i] = f32(w[i] * 0.5) + reinterpret(i32(x[i]), f32)
+"""
+
+LOOPS += """
+
+m = symbols("m", lower=1)
+
+@prim_func
+def bound(x: Buffer[(m,), f32], best: Out[(), f32], at: Out[(), i64], s: Out[(), f32]):
+    for i in range(m):
+        with block("best"):
+            vi = reduce(i)
+            with init():
+                best[()] = -inf
+                at[()] = 0
+            t = x[vi] * 2.0
+            u = t * t + f32(vi)
+            best[()], at[()] = argmax(u, vi)
+    for j in range(m):
+        with block("s"):
+            vj = reduce(j)
+            @reducer(identity=(0.0,), commutative=False)
+            def last(a: f32, b: f32):
+                d = b * 2.0
+                return a * 0.5 + d
+            with init(): s[()] = 0.0
+            s[()] = last(x[vj])
 """
 
 GRAPHS = """\

@@ -312,6 +312,41 @@ def test_each_lane_of_a_vectorized_loop_is_combined_on_its_own(n):
     np.testing.assert_array_equal(run(x), np.min(x, axis=0, initial=9))
 
 
+TILES = """
+n = symbols("n", lower=0)
+
+@prim_func
+def rows(x: Buffer[(n, 5), i32], y: Out[(5,), i32], p: Out[(5,), i64]):
+    for k0 in range(ceildiv(n, 4)):
+        for k1 in thread(4, "threadIdx.x"):
+            for i0 in range(2):
+                for i1 in range(4):
+                    with block("best"):
+                        vk, vi = reduce(n, k0 * 4 + k1), spatial(5, i0 * 4 + i1)
+                        guard(k0 * 4 + k1 < n and i0 * 4 + i1 < 5)
+                        with init(): y[vi], p[vi] = -2147483648, 9223372036854775807
+                        y[vi], p[vi] = argmax(x[vk, vi], vk)
+"""
+SUM_OF_TILES = (
+    TILES.replace("y[vi], p[vi] = -2147483648, 9223372036854775807", "y[vi] = 0")
+    .replace("y[vi], p[vi] = argmax(x[vk, vi], vk)", "y[vi] += x[vk, vi]")
+    .replace(", p: Out[(5,), i64]", "")
+)
+
+
+@pytest.mark.parametrize("n", [1, 4, 9])
+@pytest.mark.parametrize("text", [TILES, SUM_OF_TILES], ids=["argmax", "sum"])
+def test_the_parts_have_an_element_for_each_iteration_of_a_partial_tile(text, n):
+    """All iterations initialize an element, also those that have no element of the result."""
+    x = np.random.default_rng(n).integers(-9, 9, (n, 5)).astype(np.int32)
+    run = tilewright.compile(parse(text), target="simt")
+    made = run(x)
+    results = made if isinstance(made, tuple) else (made,)
+    expected = (x.max(0), np.argmax(x, 0)) if text is TILES else (x.sum(0),)
+    for result, want in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(result, want)
+
+
 @pytest.mark.parametrize("rows", [1, 3, 5])
 def test_threads_sum_into_a_partial_tile_of_results(rows):
     """Each iteration of a tile initializes its part, also those without a result."""

@@ -67,7 +67,7 @@ def compiled(func: PrimFunc, target: Target) -> Kernel:
     artifact = lower_kernel(func, target)
     text = emit_module([artifact.function], target)
     engine, address = load(artifact.name, text, target)
-    return Kernel(artifact, text, target, engine, address)
+    return Kernel(func, artifact, text, target, engine, address)
 
 
 @cache

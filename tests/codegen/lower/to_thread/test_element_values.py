@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.ir.dtype import DTYPES, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u32
+from tilewright.ir.graph.operators.casting import convert
 from tilewright.ir.interpreter.elements import cast_to
 
 from tests.codegen.functions import apply, apply_all, elementwise, several
@@ -39,14 +40,23 @@ BY_NAME = {
 def edges(dtype) -> np.ndarray:
     if dtype.kind == "bool":
         return np.array([False, True])
+    if dtype.is_complex:
+        return np.stack(all_pairs(dtype.part), axis=-1).view(dtype.numpy)[:, 0]
     if dtype.is_float:
         numbers = [0.0, -0.0, 1, -1, 0.1, 2.5, -3.75, 1e-3, 300, 65504, np.inf, -np.inf, np.nan]
         return np.array(numbers).astype(dtype.numpy)
-    info = np.iinfo(dtype.numpy)
+    low, high, wide = dtype.lowest, dtype.highest, dtype.register.numpy
     rng = np.random.default_rng(1)
-    some = rng.integers(info.min, info.max, 12, dtype=dtype.numpy, endpoint=True)
-    near = [v for v in (-3, -2, -1, 0, 1, 2, 3, 7, 8, 31, 63) if info.min <= v <= info.max]
-    return np.concatenate([some, np.array([info.min, info.max, *near], dtype.numpy)])
+    some = rng.integers(low, high, 12, dtype=wide, endpoint=True)
+    near = [v for v in (-3, -2, -1, 0, 1, 2, 3, 7, 8, 31, 63) if low <= v <= high]
+    return np.concatenate([some, np.array([low, high, *near], wide)]).astype(dtype.numpy)
+
+
+def as_doubles(numbers: np.ndarray) -> np.ndarray:
+    """Return numbers in double precision, complex ones as pairs."""
+    if np.iscomplexobj(numbers):
+        return numbers.astype(np.complex128).view(np.float64)
+    return numbers.astype(np.float64)
 
 
 def all_pairs(dtype) -> tuple[np.ndarray, np.ndarray]:
@@ -64,8 +74,10 @@ def test_integers(dtype, level: str) -> None:
     kernel = several(tuple((op, dtype) for op in BY_NAME), dtype, level, 2)
     for op, found in zip(BY_NAME, apply_all(kernel, x, y), strict=True):
         with np.errstate(all="ignore"):
-            expected = BY_NAME[op](x, y)
-        np.testing.assert_array_equal(found, expected, op)
+            wide = [v.astype(dtype.register.numpy) for v in (x, y)]
+            expected = BY_NAME[op](*wide)
+            expected = expected if expected.dtype == np.bool_ else convert(expected, dtype.numpy)
+        np.testing.assert_array_equal(found.astype(np.int64), expected.astype(np.int64), op)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -111,7 +123,7 @@ def test_integer_powers_wrap(dtype) -> None:
 )
 def test_conversions(source, level: str) -> None:
     x = edges(source)
-    targets = tuple(DTYPES.values())
+    targets = tuple(t for t in DTYPES.values() if t.is_complex or not source.is_complex)
     with np.errstate(all="ignore"):
         if source.is_float:
             more = np.array([-129.5, 127.5, 255.9, 2e9, -3e9, 1e19]).astype(x.dtype)
@@ -120,8 +132,7 @@ def test_conversions(source, level: str) -> None:
         for target, found in zip(targets, apply_all(kernel, x), strict=True):
             convert = cast_to(target, target.numpy)
             expected = np.array([convert(v) for v in x]).astype(target.numpy)
-            wide = (found.astype(np.float64), expected.astype(np.float64))
-            np.testing.assert_array_equal(*wide, str(target))
+            np.testing.assert_array_equal(as_doubles(found), as_doubles(expected), str(target))
 
 
 def test_doubles_are_rounded_to_half_once() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import tilewright as tw
 from tilewright.codegen.runtime.simt_device import SimtDevice
+from tilewright.ir.thread.index_width import SUFFIX
 
 SOURCE = Path(__file__).with_name("fake_driver.c")
 LAUNCHED = ctypes.CFUNCTYPE(
@@ -74,8 +75,9 @@ class FakeDriver:
         """Set the callback of launches, ``function(kernel, dimensions, argument addresses)``."""
 
         def launched(name, dims, params) -> int:
-            count = counts if isinstance(counts, int) else counts[name.decode()]
-            return function(name.decode(), list(dims[:7]), [params[k] for k in range(count)])
+            kernel = name.decode().removesuffix(SUFFIX)  # both versions have the same parameters
+            count = counts if isinstance(counts, int) else counts[kernel]
+            return function(kernel, list(dims[:7]), [params[k] for k in range(count)])
 
         callback = LAUNCHED(launched)
         self.kept.append(callback)

@@ -88,7 +88,7 @@ def test_arrays_are_copied_there_and_back(gpu, exe) -> None:
     np.testing.assert_array_equal(y, 2 * x)
     calls = gpu.calls
     assert "copy host to device 1200" in calls
-    assert "launch double (3, 1, 1) x (128, 1, 1) shared 0" in calls
+    assert "launch double$i32 (3, 1, 1) x (128, 1, 1) shared 0" in calls
     assert calls[-1] == "copy device to host 1200"
 
 

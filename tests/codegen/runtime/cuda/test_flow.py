@@ -105,7 +105,7 @@ def test_versions_of_a_kernel_are_chosen_by_their_guards(driver) -> None:
     exe = compiled(driver, Module().with_functions(*kernels, g.finish((h,))))
     assert [exe(ones(k))[0] for k in (1, 2, 4, 5)] == [3.0, 0.5, 0.5, 2.0]
     launches = [c.split()[1] for c in driver.calls if c.startswith("launch")]
-    assert launches == ["triple", "halve", "halve", "double"]
+    assert launches == ["triple$i32", "halve$i32", "halve$i32", "double$i32"]
 
 
 def test_bfloat16_arguments_and_results(driver) -> None:

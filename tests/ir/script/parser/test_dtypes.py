@@ -44,6 +44,57 @@ def test_a_mistake_is_underlined_with_a_cast(text: str, words: str, part: str, h
     assert hint in error.hint
 
 
+COMPLEX = (
+    "@prim_func\n"
+    "def f(x: Buffer[(8,), c64], z: Buffer[(8,), c128], w: Buffer[(8,), f32], y: Out[(8,), c64], "
+    "r: Out[(8,), f32], k: Out[(8,), i64], b: Out[(8,), bool]):\n"
+    "    for i in range(8):\n"
+)
+
+COMPLEX_MISTAKES = [
+    ("b[i] = x[i] < x[i]", "comparison lt is not defined for dtypes c64", "x[i] <", "no order"),
+    ("y[i] = max(x[i], 1.0)", "max is not defined for dtypes c64", "max(", "abs(x)"),
+    ("y[i] = x[i] % x[i]", "mod is not defined for dtypes c64", "x[i] %", "requires real numbers"),
+    ("y[i] = floor(x[i])", "floor is not defined for dtype c64", "floor(", "real(x)"),
+    ("k[i] = i64(x[i])", "c64 is not converted to dtype i64", "x[i])", "real(x[i])"),
+    ("b[i] = bool(x[i])", "c64 is not converted to dtype bool", "x[i])", "real(x[i])"),
+    ("r[i] = x[i]", "c64 is stored in buffer 'r'", "x[i]", "real(x[i]), imag(x[i]), or abs(x[i])"),
+    ("y[i] = x[i] * w[i]", "mul is not defined for dtypes c64 and f32", "x[i] *", "c64(w[i])"),
+    ("y[i] = x[i] * z[i]", "mul is not defined for dtypes c64 and c128", "x[i] *", "c128(x[i])"),
+    ("y[i] = complex(w[i], x[i])", "dtypes f32 and c64", "complex(", "f32 or f64"),
+    ("y[i] = complex(f16(0.0), f16(w[i]))", "dtypes f16 and f16", "complex(", "f32 or f64"),
+    ("r[i] = real(w[i])", "real is not defined for dtype f32", "real(", "complex dtype"),
+    ("r[i] = 1j", "expected f32, got 1.0j", "1j", "c64 and c128"),
+    ("k[i] = reinterpret(x[i], i64)", "reinterpret is not defined", "reinterpret(", "imag(x)"),
+]
+
+
+@pytest.mark.parametrize(("text", "words", "part", "hint"), COMPLEX_MISTAKES)
+def test_a_mistake_with_complex_numbers(text: str, words: str, part: str, hint: str) -> None:
+    with pytest.raises(ScriptTypeError) as caught:
+        parse(f"{COMPLEX}        {text}")
+    error = caught.value
+    assert words in error.message
+    assert error.location.text[error.column - 1 :].startswith(part)
+    assert hint in error.hint
+
+
+def test_an_index_of_a_complex_number_is_rejected() -> None:
+    text = COMPLEX + "        with checked(x[i], 0, 8) as q:\n            y[i] = x[q]"
+    with pytest.raises(ScriptTypeError, match="expected an integer dtype"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "value", ["1j", "2.0 + 1j", "c64(2)", "c64(1j)", "-1j * x[i]", "complex(w[i], -0.0)", "c64(i)",
+              "x[i] + 3", "c64(z[i]) - 0.5", "where(x[i] == 1j, conj(x[i]), exp(x[i]) / x[i])"]
+)  # fmt: skip
+def test_complex_values_survive_a_round_trip(value: str) -> None:
+    text = f"{COMPLEX}        y[i] = {value}\n        r[i] = abs(x[i]) + angle(x[i])\n"
+    made = parse(text + "        k[i] = i\n        b[i] = x[i] != 2j")
+    assert str(parse(str(made))) == str(made)
+
+
 def test_casts_make_the_program_legal() -> None:
     text = f"{HEAD}        y[i] = x[i] * f32(w[i]) + f32(h[i])"
     assert parse(text).prim("f").name == "f"

@@ -36,12 +36,13 @@ def test_names_of_other_systems() -> None:
     assert hint_of(loop="T.serial") == "write serial"
     assert hint_of(loop="prange") == "write parallel"
     assert hint_of(value="np.exp(x[i])") == "write exp"
+    assert hint_of(value="np.arcsinh(x[i])") == "write asinh"
     assert hint_of(value="T.if_then_else(i < 4, x[i], 0.0)") == "write where"
     assert hint_of(value="float32(i)") == "write f32"
 
 
 def test_similar_names() -> None:
-    assert hint_of(value="tahn(x[i])") == "did you mean 'tanh'?"
+    assert hint_of(value="sigmiod(x[i])") == "did you mean 'sigmoid'?"
     assert hint_of(loop="vectorized_") == "did you mean 'vectorized'?"
 
 

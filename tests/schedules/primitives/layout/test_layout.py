@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.codegen import compile as build
 from tilewright.ir.verify import violations
-from tilewright.schedules.apply import prepared
+from tilewright.schedules.apply import check, prepared
 from tilewright.schedules.primitives.layout.set_scope import SetScope
 from tilewright.schedules.primitives.layout.transform_layout import TransformLayout
 from tilewright.schedules.problem import ParameterError
@@ -147,3 +147,28 @@ def test_the_layout_of_a_buffer_of_indices_changes_everywhere():
     y, z = build(sch)(at, x)
     np.testing.assert_array_equal(y, x[at])
     np.testing.assert_array_equal(z, x[at[::-1]])
+
+
+PACKED_ROWS = """
+@prim_func
+def f(x: Buffer[(4, 32), i4], y: Out[(4, 32), i4]):
+    t = alloc((4, 32), i4, scope="shared")
+    for i in range(4):
+        for j in range(32):
+            with block("t"):
+                vi, vj = spatial(i), spatial(j)
+                t[vi, vj] = x[vi, vj]
+    for k in range(4):
+        for l in range(32):
+            with block("y"):
+                vk, vl = spatial(k), spatial(l)
+                y[vk, vl] = t[vk, vl]
+"""
+
+
+def test_packed_elements_that_threads_write_keep_their_bytes():
+    sch = schedule(PACKED_ROWS)
+    swap = map_step(sch, sch.get_buffer("t"), "lambda i, j: (j, i)")
+    assert not check(sch.state, swap)
+    sch.parallel("i")
+    rejected(sch, swap, TransformLayout.Requires.WHOLE_BYTES, "a byte contains 2 elements of 't'")

@@ -47,3 +47,24 @@ def test_requirements():
         StorageAlign.Requires.ALIGNABLE_WRITERS,
         "already has a storage_align annotation",
     )
+
+
+def test_rows_of_packed_elements_begin_at_whole_bytes():
+    sch = schedule("""
+@prim_func
+def f(x: Buffer[(4, 32), i4], y: Out[(4, 32), i4]):
+    for i in range(4):
+        for j in range(32):
+            with block("y"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi, vj] = x[vi, vj]
+""")
+    sch.cache_read("y", "x", "shared")
+    buffer = sch.get_buffer("x_shared")
+    rejected(
+        sch,
+        StorageAlign(buffer, 0, 4, 3),
+        StorageAlign.Requires.VALID_ALIGNMENT,
+        "must be multiples of 2: a byte contains 2 elements of 'x_shared'",
+    )
+    accepted(sch, StorageAlign(buffer, 0, 4, 2))

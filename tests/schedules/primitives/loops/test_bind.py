@@ -248,7 +248,12 @@ def test_requires_nesting():
 def test_requires_kinds_of_iterations():
     scan = schedule(SCAN)
     (i,) = scan.get_loops(scan.get_block("step"))
-    rejected(scan, Bind(i, "threadIdx.x"), Bind.Requires.ITERATION_KINDS, "ordered")
+    rejected(
+        scan,
+        Bind(i, "threadIdx.x"),
+        Bind.Requires.INDEPENDENT_ITERATIONS,
+        "it reads y[vi] and writes y[vi + 1]; loop 'i' binds an ordered iteration variable",
+    )
     horner = schedule(HORNER)
     _, k = horner.get_loops(horner.get_block("step"))
     rejected(

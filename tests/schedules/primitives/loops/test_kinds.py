@@ -130,8 +130,8 @@ def test_requirements_of_parallel():
     rejected(
         scan,
         Parallel(*scan.get_loops(scan.get_block("step"))),
-        Parallel.Requires.ITERATION_KINDS,
-        "ordered",
+        Parallel.Requires.INDEPENDENT_ITERATIONS,
+        "it reads y[vi] and writes y[vi + 1]; loop 'i' binds an ordered iteration variable",
     )
     same = schedule(SAME)
     _, j = same.get_loops(same.get_block("last"))
@@ -178,8 +178,8 @@ def test_requirements_of_vectorize():
     rejected(
         scan,
         Vectorize(*scan.get_loops(scan.get_block("step"))),
-        Vectorize.Requires.ITERATION_KINDS,
-        "ordered",
+        Vectorize.Requires.INDEPENDENT_ITERATIONS,
+        "it reads y[vi] and writes y[vi + 1]; loop 'i' binds an ordered iteration variable",
     )
     same = schedule(SAME)
     _, j = same.get_loops(same.get_block("last"))

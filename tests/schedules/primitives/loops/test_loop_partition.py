@@ -123,3 +123,24 @@ def test_the_remainder_of_a_band_has_the_inits_of_its_rows():
     before = sch.module.prims[0]
     sch.split("i", (None, 8), tail="epilogue")
     same_at(before, sch.module.prims[0], (1, 8, 18))
+
+
+def test_a_reduction_of_several_values_over_threads_is_not_partitioned():
+    sch = Schedule(
+        parse("""
+k = symbols("k", lower=0)
+
+@prim_func
+def f(x: Buffer[(k,), f32], e: Out[(), f32], p: Out[(), i64]):
+    for j in range(k):
+        with block("find"):
+            vj = reduce(j)
+            with init(): e[()], p[()] = -inf, 9223372036854775807
+            e[()], p[()] = argmax(x[vj], vj)
+""")
+    )
+    outer, inner = sch.split("j", factors=(None, 4))
+    sch.decompose_reduction("find", outer)
+    sch.bind(inner, "threadIdx.x")
+    step = LoopPartition(outer, 0)
+    rejected(sch, step, LoopPartition.Requires.ONE_REDUCTION, "bound to threadIdx.x")

@@ -77,9 +77,17 @@ def test_requirements():
         Reorder.Requires.INDEPENDENT_EXTENTS,
         "depends on 'i', which would become an inner loop",
     )
-    scan = schedule(SCAN_2D)
-    a, b = scan.get_loops(scan.get_block("step"))
-    rejected(scan, Reorder((b, a)), Reorder.Requires.COMMUTATIVE, "ordered")
+    skew = schedule(
+        SCAN_2D.replace("= y[vi, vj]", "= y[vi, vj + 1]").replace("y: Out[(8, 4)", "y: Out[(8, 5)")
+    )
+    a, b = skew.get_loops(skew.get_block("step"))
+    rejected(
+        skew,
+        Reorder((b, a)),
+        Reorder.Requires.KEEPS_ORDER,
+        "loops 'i' and 'j' would exchange their order, but block 'step' reads elements of 'y' that "
+        "other iterations of loop 'j' may write: it reads y[vi, vj + 1] and writes y[vi + 1, vj]",
+    )
     horner = schedule(NO_UPDATE)
     a, b = horner.get_loops(horner.get_block("horner"))
     rejected(horner, Reorder((b, a)), Reorder.Requires.COMMUTATIVE, "not a commutative reduction")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright
+from tilewright.ir.interpreter import run_prim
 from tilewright.ir.verify import violations
 from tilewright.schedules.primitives.placement.compute_at import ComputeAt
 from tilewright.schedules.primitives.placement.reverse_compute_at import ReverseComputeAt
@@ -608,3 +609,35 @@ def test_a_block_leaves_a_parallel_loop_if_its_iterations_write_different_elemen
     sch.compute_at("u", "j")
     assert [b.name for b in sch.module.prim("f").buffers] == ["t"]
     assert sch.verify().ok
+
+
+DIVISOR = "ceildiv(ceildiv(k, 16) - k // 16, 64)"
+DIVIDED = """
+n, k = symbols("n k", lower=1)
+
+@prim_func
+def divided(x: Buffer[(n, k), f32], y: InOut[(n, k), f32]):
+    t = alloc((n, k), f32)
+    for a in range(n):
+        for b in range(k):
+            with block("t"):
+                va, vb = spatial(a), spatial(b)
+                t[va, vb] = x[va, vb]
+    for i in range(n):
+        for j in range(DIV * 64):
+            for c in range(16):
+                with block("y"):
+                    vi = spatial(i)
+                    vj = spatial(k, (k // 16) * 16 + (j // DIV) * 16 + (j % DIV) * 1024 + c)
+                    guard(k // 16 * 16 + (j // DIV) * 16 + (j % DIV) * 1024 + c < k)
+                    y[vi, vj] = t[vi, vj]
+"""
+
+
+def test_divisors_of_a_loop_that_may_be_empty_are_not_moved_out_of_it():
+    """At ``k = 16`` the loop has no iterations, and the divisor is 0."""
+    sch = tilewright.Schedule(tilewright.parse(DIVIDED.replace("DIV", DIVISOR)))
+    sch.compute_at("t", "i")
+    x, y = np.ones((2, 16), np.float32), np.zeros((2, 16), np.float32)
+    run_prim(sch.module.prims[0], [x, y], {})
+    assert (y == 0).all()

@@ -207,7 +207,12 @@ def test_a_scan_keeps_its_order():
     i0, i1 = sch.split(i, factors=(None, 2))
     block = sch.blockize(i1)
     assert {v.kind for v in sch.state.block(block).iters} == {"ordered"}
-    rejected(sch, Parallel(i0), Parallel.Requires.ITERATION_KINDS)
+    rejected(
+        sch,
+        Parallel(i0),
+        Parallel.Requires.INDEPENDENT_ITERATIONS,
+        "loop 'i_0' binds an ordered iteration variable of block 'step_o'",
+    )
     assert sch.verify().ok
 
 

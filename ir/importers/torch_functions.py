@@ -1,0 +1,84 @@
+"""Import handlers of functions of elements in PyTorch that are several operators."""
+
+from __future__ import annotations
+
+import math
+
+from ..dtype import bool_
+from .elementwise import convert, elementwise, rounded_once, where
+from .tensors import Imported
+from .torch_context import OperandLike, TorchContext, aten
+from .unsupported import UnsupportedFormError
+
+
+@aten("bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__")
+def shift(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:
+    """Import shifts of integers."""
+    op = "left_shift" if t.operator in ("bitwise_left_shift", "__lshift__") else "right_shift"
+    dtype = t.result_dtype()
+    if not dtype.is_integer:
+        raise UnsupportedFormError(f"shifts are supported for integers only, not for {dtype}")
+    return elementwise(t, op, [convert(t, t.number(v, dtype), dtype) for v in (x, y)])
+
+
+@aten("ldexp")
+def ldexp(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:
+    """Import ``x * 2**y``, two operators in PyTorch too."""
+    dtype = t.result_dtype()
+    left, right = (convert(t, t.number(v, dtype), dtype) for v in (x, y))
+    return elementwise(t, "multiply", [left, elementwise(t, "exp2", [right])])
+
+
+@aten("frac")
+def frac(t: TorchContext, x: Imported) -> Imported:
+    """Import the fraction, ``x - trunc(x)``."""
+    return elementwise(t, "subtract", [x, elementwise(t, "trunc", [x])])
+
+
+@aten("signbit")
+def signbit(t: TorchContext, x: Imported) -> Imported:
+    """Import whether the sign bit is set, which it is for -0.0."""
+    if x.dtype.is_float:
+        x = elementwise(t, "copysign", [t.uniform(1.0, (), x.dtype), x])
+    return elementwise(t, "less", [x, t.uniform(0, (), x.dtype)])
+
+
+@aten("isposinf", "isneginf")
+def infinite_with_sign(t: TorchContext, x: Imported) -> Imported:
+    """Import whether numbers are infinite with one sign."""
+    if not x.dtype.is_float:
+        return t.uniform(value=False, shape=x.shape, dtype=bool_)
+    bound = math.inf if t.operator == "isposinf" else -math.inf
+    return elementwise(t, "equal", [x, t.uniform(bound, (), x.dtype)])
+
+
+@aten("isfinite")
+def isfinite(t: TorchContext, x: Imported) -> Imported:
+    """Import whether numbers are neither infinite nor NaN."""
+    if not x.dtype.is_float:
+        return t.uniform(value=True, shape=x.shape, dtype=bool_)
+    size = elementwise(t, "abs", [x])
+    return elementwise(t, "less", [size, t.uniform(math.inf, (), x.dtype)])
+
+
+@aten("polygamma", "special_polygamma")
+def polygamma(t: TorchContext, order: int, x: Imported) -> Imported:
+    """Import the derivatives of digamma of order 0, which is digamma."""
+    if order != 0:
+        raise UnsupportedFormError(f"polygamma of order {order} is not supported; only order 0 is")
+    return elementwise(t, "digamma", [convert(t, x, t.result_dtype())])
+
+
+@aten("xlogy", "special_xlogy")
+def xlogy(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:
+    """Import ``x * log(y)``, which is 0 for ``x = 0`` unless ``y`` is NaN."""
+    dtype = t.result_dtype()
+
+    def compute(a: Imported, b: Imported) -> Imported:
+        zero = elementwise(t, "equal", [a, t.uniform(0.0, (), a.dtype)])
+        product = elementwise(t, "multiply", [a, elementwise(t, "log", [b])])
+        found = where(t, zero, t.uniform(0.0, product.shape, product.dtype), product)
+        return where(t, elementwise(t, "isnan", [b]), b, found)
+
+    left, right = (convert(t, t.number(v, dtype), dtype) for v in (x, y))
+    return rounded_once(t, compute, left, right)

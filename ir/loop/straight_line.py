@@ -1,0 +1,66 @@
+"""Straight-line code: the values that a statement binds and the stores after them."""
+
+from __future__ import annotations
+
+from .nodes import Bind, Element, Seq, Stmt, Store
+from .visit import seq
+
+
+def statements_of(statement: Stmt) -> tuple[Stmt, ...]:
+    """Return the statements of a sequence in order, a bind before those in its scope.
+
+    The statements in the scope of a bind are those after it.
+
+    Examples
+    --------
+    >>> from ..script import parse
+    >>> f = parse('''
+    ... @prim_func
+    ... def f(x: Buffer[(8,), f32], y: Out[(8,), f32]):
+    ...     for i in range(8):
+    ...         with block("y"):
+    ...             vi = spatial(i)
+    ...             t = x[vi] * 2.0
+    ...             y[vi] = t * t
+    ... ''').prim("f")
+    >>> [type(s).__name__ for s in statements_of(f.body.body.body)]
+    ['Bind', 'Store']
+    """
+    match statement:
+        case Seq(body=parts):
+            return tuple(inner for part in parts for inner in statements_of(part))
+        case Bind(body=body):
+            return (statement, *statements_of(body))
+        case _:
+            return (statement,)
+
+
+def joined(statements: tuple[Stmt, ...]) -> Stmt:
+    """Return the statement whose statements are given, with binds around those after them."""
+    result: tuple[Stmt, ...] = ()
+    for statement in reversed(statements):
+        if isinstance(statement, Bind):
+            result = (Bind(statement.local, statement.value, seq(*result)),)
+        else:
+            result = (statement, *result)
+    return seq(*result)
+
+
+def straight_line(statement: Stmt) -> tuple[tuple[Bind, ...], tuple[Store, ...]] | None:
+    """Return the binds and the stores of a statement; None if it contains any other one."""
+    parts = statements_of(statement)
+    binds = tuple(s for s in parts if isinstance(s, Bind))
+    stores = tuple(s for s in parts if isinstance(s, Store))
+    return (binds, stores) if len(binds) + len(stores) == len(parts) else None
+
+
+def single_store(statement: Stmt) -> Store | None:
+    """Return the store of a statement that consists of one store after binds, or None."""
+    while isinstance(statement, Bind):
+        statement = statement.body
+    return statement if isinstance(statement, Store) else None
+
+
+def own_values(statements: tuple[Stmt, ...]) -> tuple[Element, ...]:
+    """Return the values that statements store or bind themselves, in order."""
+    return tuple(s.value for s in statements if isinstance(s, Store | Bind))

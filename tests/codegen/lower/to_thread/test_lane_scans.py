@@ -1,0 +1,75 @@
+"""Scans along the lanes of a vector."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.codegen import compile
+from tilewright.codegen.lower.pipeline import lower_kernel
+from tilewright.ir.interpreter.loops import call_prim
+from tilewright.ir.script import parse
+from tilewright.schedules import Schedule
+from tilewright.schedules.primitives.loops.vectorize import Vectorize
+from tilewright.target.target import Target
+
+from tests.ir.loop.test_scans import LINEAR, SUMS, arguments
+
+SIZES = ((1, 1), (3, 7), (2, 33))
+TEXTS = {
+    "sums": SUMS,
+    "linear": LINEAR,
+    "bytes": SUMS.replace("f32", "i8"),
+    "backward": SUMS.replace("vj] =", "m - 1 - vj] ="),
+    "bits": SUMS.replace("scan(add, x[vi, vj])", 'scan("or", x[vi, vj])').replace("f32", "bool"),
+}
+
+
+def scheduled(text: str, lanes: int, target: Target) -> Schedule:
+    sch = Schedule(parse(text.replace("lower=0", "lower=1")), target)
+    (block,) = sch.get_blocks("f")
+    _, inner = sch.split(sch.get_loops(block)[-1], factors=(None, lanes))
+    sch.vectorize(inner)
+    return sch
+
+
+@pytest.mark.parametrize(
+    ("feature", "lanes"), [("avx512", 16), ("avx512", 5), ("avx2", 8), ("avx2", 5), ("", 4)]
+)
+@pytest.mark.parametrize("name", TEXTS)
+def test_lanes_compute_the_same_scan(name, feature, lanes):
+    text = TEXTS[name]
+    target = Target("cpu", features=(feature,) if feature else ())
+    sch = scheduled(text, lanes, target)
+    exe = compile(sch, target)
+    for n, m in SIZES:
+        args = [np.arange(n * m).reshape(n, m).astype(np.int8)]
+        if name in ("sums", "linear"):
+            args = arguments(text, n, m)
+        elif name == "backward":
+            args = [args[0].astype(np.float32)]
+        elif name == "bits":
+            args = [args[0] % 5 == 3]
+        want = call_prim(parse(text).prims[0], args)
+        found = exe(*args)
+        results = found if isinstance(found, tuple | list) else (found,)
+        for got, expected in zip(results, want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-30)
+
+
+def test_the_result_of_a_vector_stays_in_a_register():
+    target = Target("cpu", features=("avx512",))
+    lowered = lower_kernel(scheduled(SUMS, 16, target).module.prims[0], target)
+    text = str(lowered.function)
+    assert "shuffle(f32x16(0.0)" in text
+    assert text.count("load.f32(y") == 1  # before the last, partial vector
+
+
+def test_guards_that_skip_the_first_iterations_are_not_vectorized():
+    guarded = SUMS.replace("y[vi, vj] =", "guard(j >= 3)\n                y[vi, vj] =")
+    sch = Schedule(parse(guarded.replace("y: Out", "y: InOut")))
+    loops = sch.get_loops("sums")
+    _, inner = sch.split(loops[-1], factors=(None, 8))
+    problems = sch.check(Vectorize(inner))
+    message = "loop 'j_1' binds an ordered iteration variable of block 'sums'"
+    assert any(message in problem.message for problem in problems)

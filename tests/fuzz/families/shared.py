@@ -1,0 +1,130 @@
+"""Programs with bound values, several stores per block, and reductions of several values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.fuzz.program import (
+    COMMON,
+    Maker,
+    Program,
+    alloc,
+    block,
+    buffer,
+    highest,
+    lowest,
+    nest,
+    zero,
+)
+
+if TYPE_CHECKING:
+    import random
+
+
+def bound_chain(rng: random.Random) -> Program:
+    """Draw blocks that use the values of the previous one several times, some bound."""
+    m = Maker(rng)
+    n, t = m.extent("n", 4, 9, 16), m.dtype(*COMMON)
+    count = rng.randint(2, 4)
+    limit = f"{t}(3)"
+    body, source = "", "x"
+    for k in range(count):
+        v, target = f"v{'abcd'[k]}", f"t{k}" if k + 1 < count else "y"
+        at = m.pick(v, v, v, f"{n} - 1 - {v}", f"max({v} - 1, 0)")
+        load = f"{source}[{at}]"
+        use = m.pick("q * q + q", "max(q, -q) + abs(q)", "where(q > 0, q, q + q)", "q - q * q")
+        use = use.replace("> 0", f"> {zero(t)}")
+        if m.chance(0.3):
+            use = f"where({v} > 0, {use}, {zero(t)})"
+        use = f"min(max({use}, -{limit}), {limit})" if t != "u8" else f"min({use}, {limit})"
+        lines = [f"q = {load}", f"{target}[{v}] = {use}"]
+        if m.chance(0.6):
+            lines = [lines[1].replace("q", load)]
+        body += block(m, f"b{k}", [("abcd"[k], n, "spatial")], lines)
+        source = target
+    local = [alloc(f"t{k}", [n], t) for k in range(count - 1)]
+    params = [buffer("x", [n], t), buffer("y", [n], t, "Out")]
+    return Program("bound_chain", m.text(params, body, local))
+
+
+def two_stores(rng: random.Random) -> Program:
+    """Draw a block with two stores of shared values, and blocks that use both results."""
+    m = Maker(rng)
+    n, k, t = m.extent("n", 3, 8), m.extent("k", 1, 4, 16), m.dtype(*COMMON)
+    lines = [f"q = {m.value(t, 'x[vi, vj]')}", "s[vi, vj] = q"]
+    lines.append(f"d[vi, vj] = {m.value(t, 'q', 'x[vi, vj]')}")
+    if m.chance(0.4):
+        lines[1] = f"w = {m.value(t, 'q')}\ns[vi, vj] = w - q"
+    lines = [part for line in lines for part in line.split("\n")]
+    body = block(m, "both", [("i", n, "spatial"), ("j", k, "spatial")], lines)
+    local = [alloc("s", [n, k], t), alloc("d", [n, k], t)]
+    if m.chance(0.5):
+        use = m.value(t, "s[va, vb]", "d[va, vb]", "s[va, vb]")
+        body += block(m, "use", [("a", n, "spatial"), ("b", k, "spatial")], [f"y[va, vb] = {use}"])
+        params = [buffer("x", [n, k], t), buffer("y", [n, k], t, "Out")]
+    else:
+        lines = [f"with init(): y[va] = {zero(t)}", "p = s[va, vb]", "y[va] += p + d[va, vb] + p"]
+        body += block(m, "use", [("a", n, "spatial"), ("b", k, "reduce")], lines)
+        params = [buffer("x", [n, k], t), buffer("y", [n], t, "Out")]
+    return Program("two_stores", m.text(params, body, local))
+
+
+def extremes(rng: random.Random) -> Program:
+    """Draw the first extreme element of rows, sometimes of bound values, and a use of both."""
+    m = Maker(rng)
+    n, k, t = m.extent("n", 1, 5), m.extent("k", 3, 8, 20), m.dtype("f32", "f32", "i32", "i8")
+    name, index = m.pick("argmax", "argmin"), m.pick("i64", "i32")
+    start = lowest(t) if name == "argmax" else highest(t)
+    most = "2147483647" if index == "i32" else "9223372036854775807"
+    lines = [f"with init(): e[vi], p[vi] = {start}, {most}"]
+    term = m.value(t, "x[vi, vj]")
+    if m.chance(0.4):
+        lines.append(f"q = {term}")
+        term = "q"
+    lines.append(f"e[vi], p[vi] = {name}({term}, vj)")
+    body = block(m, "find", [("i", n, "spatial"), ("j", k, "reduce")], lines)
+    params = [buffer("x", [n, k], t)]
+    if m.chance(0.5):
+        params += [buffer("e", [n], t, "Out"), buffer("p", [n], index, "Out")]
+        return Program("extremes", m.text(params, body))
+    body += block(m, "use", [("a", n, "spatial"), ("b", k, "spatial")],
+                  [f"y[va, vb] = where(p[va] == vb, e[va], {zero(t)})"])  # fmt: skip
+    local = [alloc("e", [n], t), alloc("p", [n], index)]
+    return Program("extremes", m.text([*params, buffer("y", [n, k], t, "Out")], body, local))
+
+
+def reducers(rng: random.Random) -> Program:
+    """Draw a reduction by a reducer that the block defines, exact in any order."""
+    m = Maker(rng)
+    n, k, t = m.extent("n", 1, 5), m.extent("k", 3, 8, 20), m.dtype("f32", "f32", "f64", "i32")
+    second, identity = m.pick("a1 + b1", "max(a1, b1)"), zero(t)
+    if second.startswith("max"):
+        identity = lowest(t)
+    lines = [
+        f"@reducer(identity=({zero(t)}, {identity}))",
+        f"def both(a0: {t}, a1: {t}, b0: {t}, b1: {t}):",
+        "    d = a0 + b0",
+        f"    return d, {second}",
+        f"with init(): s[vi], e[vi] = {zero(t)}, {identity}",
+        f"s[vi], e[vi] = both({m.value(t, 'x[vi, vj]')}, x[vi, vj])",
+    ]
+    guard = m.pick("", "", "j > 0")
+    body = block(m, "fold", [("i", n, "spatial"), ("j", k, "reduce")], lines, guard)
+    params = [buffer("x", [n, k], t), buffer("s", [n], t, "Out"), buffer("e", [n], t, "Out")]
+    return Program("reducers", m.text(params, body))
+
+
+def moments(rng: random.Random) -> Program:
+    """Draw means and variances, or sums of exponentials relative to a maximum."""
+    m = Maker(rng)
+    n, k = m.extent("n", 1, 4), m.extent("k", 3, 8, 20)
+    if m.chance(0.5):
+        names, start = "c[vi], u[vi], w[vi]", "0.0, 0.0, 0.0"
+        update = "welford(1.0, x[vi, vj], 0.0)"
+    else:
+        names, start = "c[vi], u[vi], w[vi]", "-inf, 0.0, 0.0"
+        update = "online_softmax(x[vi, vj], 1.0, x[vi, vj] * 0.5)"
+    lines = [f"with init(): {names} = {start}", f"{names} = {update}"]
+    body = nest([], block(m, "fold", [("i", n, "spatial"), ("j", k, "reduce")], lines).split("\n"))
+    outputs = [buffer(name, [n], "f32", "Out") for name in "cuw"]
+    return Program("moments", m.text([buffer("x", [n, k], "f32"), *outputs], body), exact=False)

@@ -1,0 +1,101 @@
+"""The exhaustive test of element functions: its operands, its references, and its record."""
+
+from __future__ import annotations
+
+import json
+
+import mpmath
+import numpy as np
+import pytest
+
+from tilewright.ir.dtype import f32
+from tilewright.ir.loop.element_functions import FUNCTIONS
+
+from tests.codegen.functions import EXACT, UNARY, reference
+from tests.codegen.kernels import LEVELS
+from tests.fuzz.exhaustive_math import PARTS, RECORD, worst_of_part
+from tests.fuzz.math_operands import (
+    CHUNK,
+    EVERY,
+    PAIRS,
+    SWEPT,
+    exact_pairs,
+    of_result,
+    pairs,
+    patterns,
+    structured,
+    sum_rounded_to_odd,
+)
+
+RECORDED = json.loads(RECORD.read_text())
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_errors_are_within_the_bounds(name: str) -> None:
+    row, bound = RECORDED[name], FUNCTIONS[name].ulps(f32)
+    assert row["operands"] == (EVERY if name in SWEPT else 1 << 28)
+    assert set(row["levels"]) == {"avx2", "avx512"}
+    assert all(level["worst_ulp"] <= bound for level in row["levels"].values())
+
+
+def test_every_function_of_floats_is_swept() -> None:
+    accepted = {f for f in FUNCTIONS.values() if f.accepts(f32) and f.result_dtype(f32) == f32}
+    assert {f.name for f in accepted} - {"floordiv"} == {*SWEPT, *PAIRS}
+
+
+def test_patterns_are_all_numbers_of_a_range() -> None:
+    chunks = list(patterns(0, 4 * CHUNK))
+    bits = np.concatenate([c.view(np.uint32) for c in chunks])
+    np.testing.assert_array_equal(bits, np.arange(4 * CHUNK))
+    assert EVERY % (PARTS * CHUNK) == 0
+    assert len({*structured().view(np.uint32).tolist()}) == 4096
+
+
+def test_errors_are_counted_in_ulp() -> None:
+    exact = np.array([1.0, 1.5, np.nan, np.inf, 0.0])
+    assert of_result(exact.astype(np.float32), exact) == (0.0, 0)
+    found = exact.astype(np.float32)
+    found[1] = np.nextafter(found[1], np.float32(2))
+    assert of_result(found, exact) == (1.0, 1)
+    for at, wrong in ((2, 0.0), (3, 3e38), (4, -0.0), (0, np.nan)):
+        found = exact.astype(np.float32)
+        found[at] = wrong
+        assert of_result(found, exact) == (np.inf, at)
+    found = np.array([-0.0], np.float32)
+    assert of_result(found, np.zeros(1), either_zero=True) == (0.0, 0)
+
+
+def test_a_sum_rounded_to_odd_avoids_a_second_rounding() -> None:
+    tie, tiny = np.array([1 + 2.0**-24]), np.array([2.0**-80])
+    assert np.float32(tie + tiny)[0] == 1
+    assert np.float32(sum_rounded_to_odd(tie, tiny))[0] == np.float32(1 + 2.0**-23)
+    assert np.float32(sum_rounded_to_odd(tie, -tiny))[0] == 1
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_references_are_exact_enough(op: str) -> None:
+    """The float64 references have errors far below a unit in single precision."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, EVERY, 300, dtype=np.uint32).view(np.float32)
+    x = np.concatenate([bits, rng.normal(0, 3, 300).astype(np.float32)]).astype(np.float64)
+    x = np.concatenate([x, 1 + rng.normal(0, 1e-5, 20), 2 + rng.normal(0, 1e-5, 20)])
+    x = x.astype(np.float32).astype(np.float64)
+    for a, b in zip(x.tolist(), reference(op, x).tolist(), strict=True):
+        if np.isfinite(a) and np.isfinite(b) and 1e-30 < abs(b) < 1e30:
+            with mpmath.workprec(500):
+                exact = EXACT[op](mpmath.mpf(a))
+                assert abs(mpmath.mpf(b) - exact) <= 1e-9 * abs(exact), (a, b)
+
+
+@pytest.mark.parametrize("op", ["exp2", "fma"])
+def test_a_part_is_within_the_bound(op: str) -> None:
+    worst, _ = worst_of_part(op, 3, LEVELS, 1 << (10 if op == "exp2" else 7))
+    assert all(error <= FUNCTIONS[op].ulps(f32) for error, _ in worst.values())
+
+
+@pytest.mark.parametrize("op", ["fma", "mod", "ldexp", "nextafter"])
+def test_pairs_have_exact_results(op: str) -> None:
+    operands = tuple(x[:: CHUNK // 64] for x in next(pairs(op, 700, 701)))
+    with np.errstate(all="ignore"):
+        expected = np.array([FUNCTIONS[op].reference(*row) for row in zip(*operands, strict=True)])
+        assert of_result(exact_pairs(op, operands).astype(np.float32), expected) == (0.0, 0)

@@ -1,0 +1,109 @@
+"""The primitive ``scan_blocks``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.codegen import compile
+from tilewright.ir.interpreter.loops import call_prim
+from tilewright.ir.script import parse
+from tilewright.schedules import Schedule
+from tilewright.schedules.primitives.reduction.scan_blocks import ScanBlocks
+from tilewright.target.target import Target
+
+from tests.ir.loop.test_scans import LINEAR, OWN, SUMS, arguments
+from tests.schedules.helpers import MATMUL, rejected, schedule
+
+SIZES = ((1, 1), (3, 4), (2, 7), (1, 33))
+
+
+def scheduled(text: str, kind: str, size: int = 4) -> Schedule:
+    """Return the schedule of a scan in parts, whose loops run in some way."""
+    sch = Schedule(parse(text), Target("simt") if kind == "threads" else None)
+    (block,) = sch.get_blocks("f")
+    total, before = sch.scan_blocks(block, size)
+    rows = len(sch.get_loops(before)) - 1
+    if kind == "parallel":
+        for part in (total, block):
+            sch.parallel(sch.get_loops(part)[rows])
+    if kind == "lanes":
+        sch.vectorize(sch.get_loops(block)[-1])
+        sch.parallel(sch.get_loops(block)[rows])
+    if kind == "threads":
+        for part in (total, block):
+            _, inner = sch.split(sch.get_loops(part)[rows], factors=(None, 4))
+            sch.bind(inner, "threadIdx.x")
+    return sch
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel", "lanes", "threads"])
+@pytest.mark.parametrize("text", [SUMS, LINEAR, OWN], ids=["sums", "linear", "own"])
+def test_parts_compute_the_same_scan(text, kind):
+    sch = scheduled(text.replace("lower=0", "lower=1"), kind)
+    assert str(parse(str(sch.module))) == str(sch.module)
+    exe = compile(sch, "simt" if kind == "threads" else "cpu")
+    for n, m in SIZES:
+        args = arguments(text, *((m, 1) if text is OWN else (n, m)))
+        want = call_prim(parse(text).prims[0], args)
+        found = exe(*args)
+        results = found if isinstance(found, tuple | list) else (found,)
+        for got, expected in zip(results, want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-30)
+    if kind != "threads":
+        for got, expected in zip(call_prim(sch.module.prims[0], args), want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-30)
+
+
+def test_requirements():
+    sums = SUMS.replace("lower=0", "lower=1")
+
+    def made(text: str) -> tuple[Schedule, ScanBlocks]:
+        sch = schedule(text)
+        (block,) = sch.get_blocks("f")
+        return sch, ScanBlocks(block, 4)
+
+    sch = schedule(MATMUL)
+    product = ScanBlocks(sch.get_block("mm"), 4)
+    rejected(sch, product, ScanBlocks.Requires.SCAN, "not a scan by a declared reducer")
+    plain = sums.replace("scan(add, x[vi, vj])", "where(vj >= 1, y[vi, vj - 1], 0.0) + x[vi, vj]")
+    rejected(*made(plain), ScanBlocks.Requires.SCAN, "not a scan by a declared reducer")
+    sch, step = made(sums)
+    rejected(sch, ScanBlocks(step.block, 0), ScanBlocks.Requires.POSITIVE_SIZE, "the size is 0")
+    sch, step = made(sums)
+    sch.reorder("j", "i")
+    rejected(sch, step, ScanBlocks.Requires.SCAN_LOOP, "does not bind 'vj'")
+    sch, step = made(sums)
+    sch.annotate("j", "pragma", 1)
+    rejected(sch, step, ScanBlocks.Requires.SCAN_LOOP, "has annotations")
+    sch, step = made(sums)
+    sch.split("j", factors=(None, 8))
+    rejected(sch, step, ScanBlocks.Requires.SCAN_LOOP, "does not bind 'vj'")
+    ragged = sums.replace("range(m)", "range(min(i, m))").replace("ordered(j)", "ordered(m, j)")
+    sch, step = made(ragged.replace("y: Out", "y: InOut"))
+    rejected(sch, step, ScanBlocks.Requires.INDEPENDENT_EXTENT, "depends on another loop")
+    guarded = sums.replace("y[vi, vj] =", "guard(j < i)\n                y[vi, vj] =")
+    rejected(
+        *made(guarded.replace("y: Out", "y: InOut")),
+        ScanBlocks.Requires.SCAN_LOOP,
+        "the predicate of block 'sums' depends on loop 'j'",
+    )
+
+
+def test_undo_and_replay():
+    sch = Schedule(parse(SUMS))
+    before = str(sch)
+    total, carried = sch.scan_blocks("sums", 8)
+    assert [sch.state.block(ref).name for ref in (total, carried)] == ["sums_total", "sums_before"]
+    after = str(sch)
+    trace = sch.trace
+    sch.undo()
+    assert str(sch) == before
+    sch.replay(trace)
+    assert str(sch) == after
+
+
+def test_a_selected_scan_suggests_the_step():
+    sch = Schedule(parse(SUMS))
+    (block,) = sch.get_blocks("f")
+    assert [step.size for step in ScanBlocks.suggest(sch.state, block)] == [1024]

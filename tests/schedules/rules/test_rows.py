@@ -1,0 +1,122 @@
+"""Default rules for kernels that reduce rows to narrow elements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.ir.loop.nodes import For
+from tilewright.ir.loop.visit import walk
+from tilewright.ir.script import parse
+from tilewright.schedules import Schedule
+from tilewright.schedules.rules import with_default_schedule
+from tilewright.schedules.rules.rows import PART
+from tilewright.target.target import Target
+
+from tests.codegen.kernels import Runtime, build
+from tests.fuzz import oracles
+from tests.fuzz.program import Program
+
+ROWS = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def random(x: Buffer[(n, m), {t}], y: Out[(n,), {t}]):
+    for i in range(n):
+        for k in range(m):
+            with block("y"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = {low}
+                y[vi] = max(y[vi], x[vi, vk])
+"""
+CASES = (("i4", "i4(-8)"), ("u2", "u2(0)"), ("f8_e4m3", "-448.0"), ("f8_e5m2", "-inf"))
+SIZES = ((0, 3), (1, 1), (5, 7), (4, 0), (3, 70))
+
+
+@pytest.mark.parametrize(("t", "low"), CASES)
+def test_rows_of_packed_results_run_in_parallel_by_groups(t, low):
+    module = parse(ROWS.format(t=t, low=low))
+    sch = Schedule(module, Target("cpu", features=("avx2",)))
+    sch.schedule_kernel("random")
+    function = sch.module.prims[0]
+    assert "parallel" in [sch.state.loop(x).kind for x in sch.get_loops("y")]
+    original = oracles.Original(Program("rows", ROWS.format(t=t, low=low)), module)
+    kernel = oracles.native(function, "avx2", opt=0)
+    for env in _sizes(original):
+        oracles.run_native(original, kernel, env, "native code")
+
+
+@pytest.mark.parametrize(("t", "low"), CASES)
+def test_threads_do_not_exchange_narrow_elements(t, low):
+    module = parse(ROWS.format(t=t, low=low))
+    sch = Schedule(module, oracles.SIMT)
+    sch.schedule_kernel("random")
+    original = oracles.Original(Program("rows", ROWS.format(t=t, low=low)), module)
+    artifact = oracles.lowered(sch.module.prims[0], oracles.SIMT)
+    for env in _sizes(original):
+        oracles.run_simt(original, artifact, env, "the emulated GPU")
+
+
+def _sizes(original: oracles.Original):
+    symbols = [v for d in original.function.params[0].buffer.shape for v in d.free]
+    return [dict(zip(symbols, sizes, strict=True)) for sizes in SIZES]
+
+
+MOMENTS = """
+m = symbols("m", lower=0)
+
+@prim_func
+def moments(x: Buffer[(m,), f32], c: Out[(), f32], mean: Out[(), f32], square: Out[(), f32]):
+    for k in range(m):
+        with block("reduce"):
+            vk = reduce(k)
+            with init(): c[()], mean[()], square[()] = 0.0, 0.0, 0.0
+            c[()], mean[()], square[()] = welford(1.0, x[vk], 0.0)
+"""
+
+
+@pytest.mark.parametrize("m", [0, 1, 70, PART - 1, 3 * PART + 5])
+def test_all_elements_are_reduced_in_parallel_parts(m):
+    target = Target("cpu", features=("avx2",))
+    func = with_default_schedule(parse(MOMENTS), target).prim("moments")
+    kinds = [s.kind for s in walk(func.body) if isinstance(s, For)]
+    assert kinds == ["parallel", "serial", "vectorized", "serial"]
+    x = np.random.default_rng(m).normal(3, 2, m).astype(np.float32)
+    results = [np.empty((), np.float32) for _ in range(3)]
+    assert build(func, "avx2")(x, *results, runtime=Runtime(threads=2)) == 0
+    assert results[0] == m
+    if m:
+        np.testing.assert_allclose(results[1], x.mean(dtype=np.float64), rtol=1e-6)
+        np.testing.assert_allclose(results[2] / m, x.astype(np.float64).var(), rtol=1e-5)
+
+
+WELFORD_ROWS = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def rows(x: Buffer[(n, m), f32], mean: Out[(n,), f32], y: Out[(n, m), f32]):
+    c = alloc((n,), f32)
+    square = alloc((n,), f32)
+    for i in range(n):
+        for k in range(m):
+            with block("reduce"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): c[vi], mean[vi], square[vi] = 0.0, 0.0, 0.0
+                c[vi], mean[vi], square[vi] = welford(1.0, x[vi, vk], 0.0)
+    for j in range(n):
+        for l in range(m):
+            with block("divide"):
+                vj, vl = spatial(j), spatial(l)
+                y[vj, vl] = (x[vj, vl] - mean[vj]) / sqrt(square[vj] / c[vj])
+"""
+
+
+def test_rows_of_several_results_are_reduced_in_lanes():
+    """Their block does not move into the rows of the next one, and its terms are adjacent."""
+    sch = Schedule(parse(WELFORD_ROWS), Target("cpu", features=("avx2",)))
+    sch.schedule_kernel("rows")
+    for block in ("reduce", "divide"):
+        kinds = [sch.state.loop(x).kind for x in sch.get_loops(block)]
+        assert kinds == ["parallel", "serial", "vectorized"]
+    (_, *_, lanes) = sch.get_loops("reduce")
+    assert sch.state.loop(lanes).extent == 32
