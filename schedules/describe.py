@@ -9,7 +9,7 @@ from ..display import Cell, Table
 from ..ir.analysis import Tree, flops, footprint, size_in_bytes
 from ..ir.analysis.bounds import displayed_accesses, status_text
 from ..ir.graph.nodes import Binding, GraphFunc, Value
-from ..ir.graph.visit import operands_of
+from ..ir.graph.visit import used_operands
 from ..ir.loop.nodes import Block, Buffer, BufferParam, For, Region
 from ..ir.symbolic import TRUE
 from .handles import (
@@ -168,7 +168,7 @@ def _binding(graph: GraphFunc, ref: BindingRef) -> Rows:
 
 
 def _uses(binding: Binding, value: Value) -> bool:
-    return any(operand is value for operand in operands_of(binding.right))
+    return any(operand is value for operand in used_operands((binding,)))
 
 
 def _regions(regions: tuple[Region, ...]) -> str:

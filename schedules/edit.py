@@ -10,7 +10,7 @@ from ..errors import Json
 from ..ir.analysis import Tree, outside_loops, within_loop
 from ..ir.dtype import DType
 from ..ir.identity import fresh_name
-from ..ir.loop.decompose import without_variables
+from ..ir.loop.decompose import bound_variables, without_variables
 from ..ir.loop.nodes import (
     Alloc,
     Attribute,
@@ -292,13 +292,39 @@ def _variables(
     """Return the spatial variables of blocks, and the variables of their reductions alone."""
     spatial, reducing = set[Var](), set[Var]()
     for block in blocks:
-        own, other = set[Var](), set[Var]()
-        for item in block.iters:
-            found = free_vars(substitute(item.binding, mapping))
-            (other if item.kind == "reduce" else own).update(found)
+        iters = (replace(v, binding=substitute(v.binding, mapping)) for v in block.iters)
+        own, other = bound_variables(iters)
         spatial |= own
         reducing |= other - own
     return frozenset(spatial), frozenset(reducing)
+
+
+def started(loop: For, before: Stmt, variables: Iterable[Var], facts: Facts) -> Stmt:
+    """Return a loop, under the condition that it has iterations if an init needs it.
+
+    The init of a reduction does not run if a loop of its spatial variables is empty, but does if a
+    loop of the reduction is, which the new loop becomes if its variable can only have one value in
+    the terms of the former.
+
+    Parameters
+    ----------
+    loop : For
+        The new loop.
+    before : Stmt
+        The body of the loops that it replaces.
+    variables : iterable of Var
+        The variables of these loops.
+    facts : Facts
+        The facts at the loop.
+    """
+    old, new = _with_init(before), _with_init(loop.body)
+    needed = any(
+        not bound_variables(a.iters)[0].isdisjoint(variables)
+        and not _is_spatial(loop.var, b)
+        and loop.var in bound_variables(b.iters)[1]
+        for a, b in zip(old, new, strict=True)
+    )
+    return If(loop.extent >= 1, loop) if needed and not is_proved(loop.extent >= 1, facts) else loop
 
 
 def _is_spatial(variable: Var, block: Block) -> bool:

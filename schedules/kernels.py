@@ -10,7 +10,7 @@ from ..ir.analysis.entry_checks import with_entry_checks
 from ..ir.graph.call_conditions import argument_infos
 from ..ir.graph.nodes import CallTIR, TensorInfo
 from ..ir.identity import NO_ORIGIN, Origins, fresh_name
-from ..ir.loop.decompose import without_variables
+from ..ir.loop.decompose import bound_variables, without_variables
 from ..ir.loop.nodes import (
     Block,
     Buffer,
@@ -275,6 +275,7 @@ class _Specialized(Rebuilder):
         self._terms = terms
         self._buffers = buffers
         self._dead = False
+        self._starts: set[Var] = set()
         self.problems: list[str] = []
 
     def expr(self, term: Expr) -> Expr:
@@ -328,10 +329,11 @@ class _Specialized(Rebuilder):
             case _:
                 return super().statement(statement)
 
-    def _loop(self, loop: For) -> For:
+    def _loop(self, loop: For) -> Stmt:
         renamed = self._ranged(loop.var, loop.extent)
         new = replace(loop, var=renamed, extent=self.expr(loop.extent))
-        return replace(new, body=self._in(is_empty(new), self.statement, loop.body))
+        new = replace(new, body=self._in(is_empty(new), self.statement, loop.body))
+        return If(new.extent >= 1, new) if renamed in self._starts else new
 
     def _branch(self, branch: If) -> If:
         condition = self._condition(branch.condition, _starting(branch.then))
@@ -349,6 +351,8 @@ class _Specialized(Rebuilder):
 
     def _shell(self, block: Block, predicate: Bool) -> Block:
         iters = self._iters(block)
+        if block.init is not None:
+            self._keep_start(block, iters)
         empty = {v.kind for v in iters if _at_most_zero(v.extent)}
         init = block.init
         if init is not None:
@@ -366,7 +370,7 @@ class _Specialized(Rebuilder):
     def _iters(self, block: Block) -> tuple[IterVar, ...]:
         """Rewrite the iteration variables; a reduction keeps its loops, which its init precedes."""
         new = [self.iter_var(replace(v, var=self._ranged(v.var, v.extent))) for v in block.iters]
-        used = [substitute(v.binding, self._terms).free for v in block.iters]
+        used = [self._used(v) for v in block.iters]
         lost = frozenset[Var]().union(*used) - frozenset[Var]().union(
             *(v.binding.free for v in new)
         )
@@ -376,6 +380,40 @@ class _Specialized(Rebuilder):
                 new[k] = replace(item, binding=total((item.binding, *missing)))
                 lost -= used[k]
         return tuple(new)
+
+    def _used(self, item: IterVar) -> frozenset[Var]:
+        """Return the variables of a binding before it is simplified.
+
+        Those of a reduction include loop variables that are always 0, which can be added to it.
+        """
+        found = substitute(item.binding, self._terms).free
+        if item.kind != "reduce":
+            return found
+        before = (self._terms.get(v, v) for v in free_vars(item.binding))
+        return found.union(v for v in before if isinstance(v, Var) and v.upper == 0)
+
+    def _keep_start(self, block: Block, iters: Sequence[IterVar]) -> None:
+        """Note the loops around a block whose spatial variables no longer depend on them.
+
+        The init of a reduction does not run if a loop of the spatial variables is empty, but does
+        if a loop of the reduction is. A loop that only remains in the latter gets a condition.
+        """
+        spatial, reducing = bound_variables(block.iters)
+        new_spatial, new_reducing = bound_variables(iters)
+        renamed = {v: self._terms.get(v, v) for v in (*spatial, *reducing)}
+        self._starts.update(
+            v
+            for v in map(renamed.__getitem__, spatial - new_spatial)
+            if isinstance(v, Var) and v in new_reducing - new_spatial
+        )
+        for variable in reducing - spatial:
+            new = renamed[variable]
+            if isinstance(new, Var) and new not in new_spatial | new_reducing and new.upper != 0:
+                self.problems.append(
+                    f"loop {variable.name!r} no longer iterates the reduction of block "
+                    f"{block.name!r}, and its init would run in each iteration; separate the init "
+                    "with decompose_reduction first"
+                )
 
     def _condition(self, condition: Bool, starting: Sequence[Block]) -> Bool:
         """Rewrite a condition around blocks with inits, which run if all terms are excluded.

@@ -301,10 +301,12 @@ def at_entry(scope: Scope, claim: Bool, symbols: frozenset[Var]) -> Answer:
     """Return the answer for a condition over the symbols that an iteration needs."""
     runs = _premises(scope, symbols)
     known = assuming(scope.base, *runs)
+    # Conditions that exclude each other prove every claim: nothing runs. Products of variables are
+    # no longer part of the claim.
+    if FALSE in runs or is_proved(claim, known):
+        return Answer("proved")
     if claim is FALSE or is_proved(negate(claim), known):
         return Answer("outside")
-    if is_proved(claim, known):  # products of variables are no longer part of it
-        return Answer("proved")
     return Answer("checked", any_of(*(negate(p) for p in runs), claim))
 
 

@@ -83,13 +83,18 @@ def _branch_results(right: Rhs) -> Iterator[Operand]:
         yield from right.otherwise.results
 
 
+def used_operands(bindings: Iterable[Binding]) -> Iterator[Operand]:
+    """Yield the operands of bindings, including those inside branches."""
+    for binding in bindings:
+        yield from operands_of(binding.right)
+        yield from _branch_results(binding.right)
+        for inner in inner_bindings(binding.right):
+            yield from used_operands(inner)
+
+
 def used_values(bindings: Iterable[Binding]) -> Iterator[Value]:
     """Yield the values that bindings use, including uses inside branches."""
-    for binding in bindings:
-        yield from (o for o in operands_of(binding.right) if isinstance(o, Value))
-        yield from (o for o in _branch_results(binding.right) if isinstance(o, Value))
-        for inner in inner_bindings(binding.right):
-            yield from used_values(inner)
+    return (o for o in used_operands(bindings) if isinstance(o, Value))
 
 
 def users(function: GraphFunc) -> dict[Value, list[Binding]]:

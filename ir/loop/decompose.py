@@ -7,7 +7,7 @@ is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -130,9 +130,8 @@ class _Copies:
     """
 
     def __init__(self, block: Block, names: Namer, *, widen: bool) -> None:
-        reduced = _bound_by(block, reduce=True)
         self._block = block
-        self._spatial = _bound_by(block, reduce=False)
+        self._spatial, reduced = bound_variables(block.iters)
         self._names = names
         self._widen = widen
         self._ranges: list[tuple[Var, Expr, Expr]] = []
@@ -188,12 +187,6 @@ def _limits(binder: For | Let) -> tuple[Expr, Expr]:
     if isinstance(binder, Let):
         return binder.lower, binder.upper
     return _ZERO, binder.extent
-
-
-def _bound_by(block: Block, *, reduce: bool) -> frozenset[Var]:
-    """Return the variables in the bindings of the reduction or of the other variables."""
-    chosen = (v for v in block.iters if (v.kind == "reduce") is reduce)
-    return frozenset[Var]().union(*(free_vars(v.binding) for v in chosen))
 
 
 def _init_block(block: Block, renamed: Mapping[Var, Expr], predicate: Bool, names: Namer) -> Block:
@@ -341,6 +334,14 @@ def without_init(body: Stmt, block: Block, names: Namer) -> Stmt:
     return replace_statement(body, anchor, seq(start.nest, new))
 
 
+def bound_variables(iters: Iterable[IterVar]) -> tuple[frozenset[Var], frozenset[Var]]:
+    """Return the variables in the bindings of spatial variables, and of those of a reduction."""
+    spatial, reducing = set[Var](), set[Var]()
+    for item in iters:
+        (reducing if item.kind == "reduce" else spatial).update(free_vars(item.binding))
+    return frozenset(spatial), frozenset(reducing)
+
+
 def reduction_position(path: tuple[Stmt, ...], block: Block) -> int:
     """Return the position of the first statement that iterates a reduction.
 
@@ -371,7 +372,7 @@ def reduction_variables(path: tuple[Stmt, ...], block: Block) -> frozenset[Var]:
     is a loop variable that the spatial iteration variables determine, such as ``s`` of
     ``spatial(s), reduce(k + s)``. The parameters are those of `reduction_position`.
     """
-    spatial, reducing = _bound_by(block, reduce=False), _bound_by(block, reduce=True)
+    spatial, reducing = bound_variables(block.iters)
     if not spatial.isdisjoint(reducing):
         reducing -= _determined(path, block)
     while True:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final, Literal, get_args
 
 from ...identity import NO_ORIGIN, Origins
+from ...loop.decompose import bound_variables
 from ...loop.nodes import (
     Alloc,
     BinaryOp,
@@ -69,6 +70,7 @@ _AUGMENTED: Final[dict[type[ast.operator], BinaryOp]] = {
 }
 _ITERS: Final[dict[str, IterKind]] = {kind: kind for kind in get_args(IterKind)}
 _LETS: Final[dict[str, LetMode]] = {mode: mode for mode in get_args(LetMode)}
+_SPATIAL: Final = frozenset(_ITERS) - {"reduce"}
 _ONE: Final = as_expr(1)
 _CONTEXTS = "with block(...), checked(...), clamped(...), proved(...) or origin(...)"
 _HEADERS = ("guard", "reads", "writes")
@@ -98,6 +100,7 @@ class LoopReader:
         self.mint = self.buffers.mint
         self._checked: dict[str, Var] = {}
         self._blocks = 0
+        self._starts: set[Var] = set()
         self._reducers = ReducerReader(scope, self.elements)
 
     def body(self, statements: list[ast.stmt], origins: Origins) -> Stmt:
@@ -254,7 +257,7 @@ class LoopReader:
                 error.message, location=self.source.location(arguments.node), hint=error.hint
             ) from None
 
-    def _for(self, node: ast.For, outer: Origins) -> For:
+    def _for(self, node: ast.For, outer: Origins) -> Stmt:
         kind = called_name(node.iter)
         if not isinstance(node.iter, ast.Call) or kind not in _LOOPS:
             raise unknown_name(
@@ -278,7 +281,10 @@ class LoopReader:
         tag = self.scope.string(tags[0]) if tags else ""
         with self.scope.bound({name: (variable, size)}):
             uid, body = self.mint(), self.body(node.body, origins)
-        return For(uid, variable, size, body, _LOOPS[kind], tag, annotations, origins)
+        loop = For(uid, variable, size, body, _LOOPS[kind], tag, annotations, origins)
+        # An empty loop of a spatial variable keeps an init from running, also if the variable can
+        # only have one value.
+        return If(size >= 1, loop) if variable in self._starts else loop
 
     def _loop_name(self, target: ast.expr) -> str:
         if not isinstance(target, ast.Name):
@@ -374,6 +380,8 @@ class LoopReader:
             self._blocks -= 1
             self.elements.locals, reducer = values, self._reducers.used
             self._reducers = above
+        if header.init is not None:
+            self._starts |= self._named_loops(node, iters)
         reads, writes = access_regions(whole, header.init)
         return Block(
             uid,
@@ -408,6 +416,19 @@ class LoopReader:
                 case _:
                     return tuple(iters), body[position:]
         return tuple(iters), []
+
+    def _named_loops(self, node: ast.With, iters: tuple[IterVar, ...]) -> set[Var]:
+        """Return variables in the text of spatial bindings that remain in a reduction only."""
+        spatial, reducing = bound_variables(iters)
+        bindings = (
+            call.args[-1]
+            for statement in node.body
+            if isinstance(statement, ast.Assign)
+            for call in ast.walk(statement.value)
+            if isinstance(call, ast.Call) and called_name(call) in _SPATIAL and call.args
+        )
+        names = {n.id for b in bindings for n in ast.walk(b) if isinstance(n, ast.Name)}
+        return {v for v in reducing - spatial if v.name in names}
 
     def _is_bound(self, value: ast.expr, iters: list[IterVar]) -> bool:
         """Return whether a line after iteration variables binds the value of an element."""

@@ -14,11 +14,10 @@ from ....ir.graph.nodes import (
     GraphFunc,
     LaunchKernel,
     MatchCast,
-    Operand,
     Value,
     VersionSwitch,
 )
-from ....ir.graph.visit import inner_bindings, operands_of, used_values
+from ....ir.graph.visit import inner_bindings, used_operands, used_values
 from ....ir.module import Module
 from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle, Removed
@@ -128,17 +127,16 @@ def has_effect(module: Module, binding: Binding) -> bool:
     return any(has_effect(module, b) for inner in inner_bindings(right) for b in inner)
 
 
-def _mentions(bindings: tuple[Binding, ...]) -> Iterator[str | Operand]:
-    """Yield the functions (by name) and operands that bindings use."""
+def _called(bindings: tuple[Binding, ...]) -> Iterator[str]:
+    """Yield the names of the functions that bindings call, including those inside branches."""
     for binding in bindings:
         right = binding.right
         if isinstance(right, CallTIR | CallGraph | LaunchKernel):
             yield right.function
         if isinstance(right, CallTIR | LaunchKernel):
             yield from (v.function for v in right.versions)
-        yield from operands_of(right)
         for inner in inner_bindings(right):
-            yield from _mentions(inner)
+            yield from _called(inner)
 
 
 def without_unreachable(module: Module) -> Module:
@@ -146,9 +144,9 @@ def without_unreachable(module: Module) -> Module:
 
     A group of ``fuse_ops`` is a part of the functions that call it.
     """
-    mentioned = {g.name: list(_mentions(g.bindings)) for g in module.graphs}
-    called = {m for found in mentioned.values() for m in found if isinstance(m, str)}
-    uncalled = (g for g in module.graphs if g.name not in called)
+    called = {g.name: list(_called(g.bindings)) for g in module.graphs}
+    callees = {name for names in called.values() for name in names}
+    uncalled = (g for g in module.graphs if g.name not in callees)
     work = [g.name for g in uncalled if PRIMITIVE not in g.attributes]
     if not work:
         return module
@@ -159,16 +157,11 @@ def without_unreachable(module: Module) -> Module:
         if name in reached:
             continue
         reached.add(name)
-        work.extend(m for m in mentioned.get(name, ()) if isinstance(m, str))
+        work.extend(called.get(name, ()))
         graph = module.functions.get(name)
-        results = graph.returned if isinstance(graph, GraphFunc) else ()
-        params = graph.params if isinstance(graph, GraphFunc) else ()
-        initial = (p.initial for p in params if p.initial is not None)
-        operands = (
-            *results,
-            *initial,
-            *(m for m in mentioned.get(name, ()) if not isinstance(m, str)),
-        )
-        constants.update(o.key for o in operands if isinstance(o, ConstantRef))
+        if isinstance(graph, GraphFunc):
+            initial = (p.initial for p in graph.params if p.initial is not None)
+            operands = (*used_operands(graph.bindings), *graph.returned, *initial)
+            constants.update(o.key for o in operands if isinstance(o, ConstantRef))
     kept = module.without(*(n for n in module.functions if n not in reached))
     return replace(kept, constants={k: c for k, c in module.constants.items() if k in constants})

@@ -21,7 +21,13 @@ from ....ir.graph.nodes import (
     TensorInfo,
     Value,
 )
-from ....ir.graph.visit import map_bindings, operands_of, replace_values, used_values
+from ....ir.graph.visit import (
+    map_bindings,
+    operands_of,
+    replace_values,
+    used_operands,
+    used_values,
+)
 from ....ir.identity import Uid, fresh_name
 from ....ir.interpreter import run_graph
 from ....ir.module import Constant, Module
@@ -241,9 +247,8 @@ def _prepare(
 
 def _trimmed(prepare: GraphFunc, main: GraphFunc) -> GraphFunc:
     """Remove results that the main function no longer uses."""
-    used = {
-        o.key for b in main.bindings for o in operands_of(b.right) if isinstance(o, ConstantRef)
-    } | {r.key for r in main.returned if isinstance(r, ConstantRef)}
+    operands = (*used_operands(main.bindings), *main.returned)
+    used = {o.key for o in operands if isinstance(o, ConstantRef)}
     pairs = zip(prepare.results, prepare.result_names, strict=True)
     kept = [(r, n) for r, n in pairs if n in used]
     results = tuple(r for r, _ in kept)

@@ -26,7 +26,7 @@ from ....ir.symbolic import (
 from ...apply import Primitive, Rewrite, check
 from ...checks import same_function_problems, serial_problems
 from ...domain_checks import loops_not_spatial, reduction_loops
-from ...edit import Edit, rebind
+from ...edit import Edit, rebind, started
 from ...handles import Handle, LoopRef, block_ref
 from ...loop_nests import ONE, ZERO
 from ...problem import Problem
@@ -220,8 +220,10 @@ class Fuse(Primitive):
         origins = frozenset(o for x in loops for o in x.origins)
         fused = replace(fused, body=body, origins=origins)
         result = edit.loop_ref(fused)
+        old = [x.var for x in loops]
+        facts = edit.tree.facts(loops[0])
         return edit.finish(
-            edit.replaced(loops[0], fused),
+            edit.replaced(loops[0], started(fused, loops[-1].body, old, facts)),
             results=(result,),
             moved=dict.fromkeys(self.loops, (result,)),
         )

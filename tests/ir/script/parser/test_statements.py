@@ -1,9 +1,11 @@
-"""Errors about loops that do not start at 0, and about unsupported statements."""
+"""Loops that do not start at 0 or may be empty, and unsupported statements."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from tilewright.ir.interpreter.loops import call_prim
 from tilewright.ir.script import ParseError, parse
 
 HEAD = 'n = symbols("n", lower=1)\n@prim_func\ndef f(x: Buffer[(n,), f32], y: Out[(n,), f32]):\n'
@@ -106,3 +108,24 @@ def test_an_operator_by_its_name_in_numpy() -> None:
     with pytest.raises(ParseError) as caught:
         parse("@graph_func\ndef f(x: Tensor[(4, 4), f32]):\n    y = transpose(x)\n    return y")
     assert caught.value.hint == "write permute_dims"
+
+
+def test_an_empty_loop_of_a_constant_result_keeps_its_init_from_running():
+    text = """
+n = symbols("n", lower=0, upper=1)
+
+@prim_func
+def f(x: Buffer[(4, n), i32], z: InOut[(5,), i32]):
+    for q in range(n * 4):
+        with block("z"):
+            vi, vr = spatial(5, q // 4), reduce(4, q % 4)
+            with init():
+                z[vi] = 5
+            z[vi] += x[vr, 0]
+"""
+    module = parse(text)
+    assert "if n > 0:\n        for q in range(n * 4):" in str(module)
+    assert str(parse(str(module))) == str(module)
+    for n, expected in enumerate((7, 9)):
+        x, z = np.ones((4, n), np.int32), np.full(5, 7, np.int32)
+        assert call_prim(module.prim("f"), (x, z))[-1].tolist() == [expected, 7, 7, 7, 7]

@@ -10,7 +10,9 @@ from tilewright.ir.interpreter import run_graph
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.module import Constant, Module
+from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, var
+from tilewright.ir.verify import verify
 from tilewright.schedules import Schedule
 from tilewright.schedules.handles import BindingRef, FunctionRef
 from tilewright.schedules.problem import StepError
@@ -132,6 +134,35 @@ def test_lift_transforms_keeps_bindings_that_depend_on_symbols():
     assert "prepare" not in schedule.module.functions
     found = run_graph(schedule.module, [np.ones(3, np.float32)])
     assert found[0].tolist() == [3, 4]
+
+
+IN_BRANCHES = """
+constant("w", (2, 3), f32)
+constant("b", (), f32)
+
+@graph_func
+def main(x: Tensor[(2, 2), f32], p: Tensor[(), bool]):
+    wt = permute_dims(const("w"), axes=(1, 0))
+    if p:
+        u = matmul(wt, x)
+        y: Tensor[(), f32] = const("b")
+    else:
+        v = matmul(wt, x)
+        z = sum(v, axes=(0, 1))
+        y: Tensor[(), f32] = z
+    return y
+"""
+
+
+@pytest.mark.parametrize("step", ["lift_transforms", "dead_code"])
+def test_constants_that_only_branches_use_are_kept(step):
+    w = np.arange(6, dtype=np.float32).reshape(2, 3)
+    schedule = Schedule(parse(IN_BRANCHES, constants={"w": w, "b": np.array(7, np.float32)}))
+    getattr(schedule, step)(MAIN)
+    verify(schedule.module)
+    for taken, expected in ((True, 7), (False, 2 * w.sum())):
+        args = [np.ones((2, 2), np.float32), np.array(taken)]
+        assert run_graph(schedule.module, args)[0] == expected
 
 
 def fused(schedule):

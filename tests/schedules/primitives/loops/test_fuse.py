@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile
+from tilewright.ir.interpreter.loops import call_prim
 from tilewright.ir.script import parse
 from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule, StepError
@@ -179,3 +180,28 @@ def test_the_rows_of_a_temporary_in_a_parallel_loop_are_fused(extent, last):
         q, k = np.random.default_rng(n).standard_normal((2, n, 16)).astype(np.float32)
         scores = q @ k.T if extent == "n" else np.tril(q @ k.T)
         np.testing.assert_allclose(kernel(q, k), scores @ k, rtol=2e-4, atol=1e-4)
+
+
+def test_an_empty_loop_with_one_possible_value_remains_a_loop_of_the_init():
+    text = """
+n = symbols("n", lower=0, upper=1)
+
+@prim_func
+def f(x: Buffer[(4, n), i32], z: InOut[(5,), i32]):
+    for q in range(n):
+        for r in range(4):
+            with block("z"):
+                vi, vr = spatial(5, q), reduce(4, r)
+                with init():
+                    z[vi] = 5
+                z[vi] += x[vr, 0]
+"""
+    sch = Schedule(parse(text))
+    fused = sch.fuse(sch.get_loops("z"))
+    assert violations(sch.module) == ()
+    assert parse(str(sch.module)).prim("f") is not None
+    sch.split(fused, (None, 2))
+    for n, expected in enumerate(([7] * 5, [9, 7, 7, 7, 7])):
+        x, z = np.ones((4, n), np.int32), np.full(5, 7, np.int32)
+        assert call_prim(sch.module.prim("f"), (x, z.copy()))[-1].tolist() == expected
+        assert compile(sch, "cpu")(x, z.copy()).tolist() == expected

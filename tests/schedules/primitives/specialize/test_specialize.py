@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from tilewright.ir.graph.nodes import CallTIR, IfElse
+from tilewright.ir.interpreter.loops import call_prim
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.verify import violations
-from tilewright.schedules import Schedule
+from tilewright.schedules import Schedule, StepError
 from tilewright.schedules.handles import FunctionRef
 from tilewright.schedules.primitives.graph.fuse_ops import FuseOps
 from tilewright.schedules.primitives.graph.fuse_tir import FuseTir
@@ -273,3 +274,40 @@ def test_loops_without_iterations_can_be_transformed(transform, restrict, first)
         restrict(sch)
     assert violations(sch.module) == ()
     assert violations(parse(to_text(sch.module))) == ()
+
+
+QUOTIENT = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(4, n), i32], z: InOut[(5,), i32]):
+    for q in range(n * 4):
+        with block("z"):
+            vi, vr = spatial(5, q // 4), reduce(4, q % 4)
+            with init():
+                z[vi] = 5
+            z[vi] += x[vr, 0]
+"""
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+def test_a_loop_without_iterations_still_keeps_the_init_of_a_constant_result_from_running(upper):
+    sch = Schedule(parse(QUOTIENT))
+    name = sch.specialize("f", symbol="n", upper=upper).function
+    text = str(sch.module).partition(name)[2]
+    assert "spatial(5, 0)" in text
+    for n in range(upper + 1):
+        x, z = np.ones((4, n), np.int32), np.full(5, 7, np.int32)
+        expected = call_prim(sch.module.prim("f"), (x, z.copy()))[-1]
+        assert call_prim(sch.module.prim(name), (x, z.copy()))[-1].tolist() == expected.tolist()
+
+
+def test_a_reduction_loop_that_would_repeat_the_init_has_no_version():
+    text = QUOTIENT.replace("q // 4), reduce(4, q % 4)", "1), reduce(n, q // 4)")
+    sch = Schedule(parse(text))
+    problem = "loop 'q' no longer iterates the reduction of block 'z'"
+    with pytest.raises(StepError, match=problem):
+        sch.specialize("f", symbol="n", upper=1)
+    name = sch.specialize("f", symbol="n", upper=0).function
+    found = call_prim(sch.module.prim(name), (np.ones((4, 0), np.int32), np.full(5, 7, np.int32)))
+    assert found[-1].tolist() == [7, 5, 7, 7, 7]
