@@ -167,7 +167,7 @@ class HoistBlock(Primitive):
             raise TypeError("the block is not in a nest without other blocks")
         split = _Split(func, nest)
         table = KernelTable(state.module.without(func.name))
-        hoisted = generalize(KernelCall(split.hoisted(), func.scalar_params))
+        hoisted = generalize(split.hoisted())
         name = table.add(hoisted.function)
         module = table.module().with_functions(split.rest())
         split.call = KernelCall(replace(hoisted.function, name=name), hoisted.scalars)
@@ -233,13 +233,23 @@ class _Split:
         )
         return tuple(sorted(symbols_of(rest) - bound, key=lambda v: v.serial))
 
-    def hoisted(self) -> PrimFunc:
-        """Return the new kernel, which reads inputs and writes the former temporary."""
-        scalars = [p for p in self._func.params if isinstance(p, ScalarParam)]
-        params: list[Param] = [BufferParam(b, "in") for b in self._read]
-        params += [BufferParam(self._target, "out"), *scalars]
+    def hoisted(self) -> KernelCall:
+        """Return the new kernel, which reads inputs and writes the former temporary.
+
+        Symbols that only other arguments of the old kernel determined are integer parameters.
+        """
+        buffers = [BufferParam(b, "in") for b in self._read] + [BufferParam(self._target, "out")]
         name = f"{self._func.name}_{self._target.name}"
-        return replace(self._func, name=name, params=tuple(params), body=self._nest, buffers=())
+        kernel = replace(
+            self._func, name=name, params=tuple(buffers), body=self._nest, buffers=(), facts=Facts()
+        )
+        bound = {d for p in buffers for d in p.buffer.shape}
+        needed = symbols_of(kernel).union(self._func.scalar_params) - bound
+        scalars = tuple(sorted(needed, key=lambda v: v.serial))
+        params = (*buffers, *map(ScalarParam, scalars))
+        known = bound.union(scalars)
+        facts = Facts(f for f in self._func.facts if f.predicate.free <= known)
+        return KernelCall(replace(kernel, params=params, facts=facts), scalars)
 
     def rest(self) -> PrimFunc:
         """Return the old kernel, with the temporary as its last input."""

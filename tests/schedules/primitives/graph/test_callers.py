@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from tilewright.codegen import compile
 from tilewright.ir.interpreter import run_graph
 from tilewright.ir.script import parse
-from tilewright.ir.verify import verify
+from tilewright.ir.verify import verify, violations
 from tilewright.schedules import Schedule
 from tilewright.schedules.handles import BindingRef, FunctionRef
 from tilewright.schedules.primitives.graph.collapse_dims import CollapseDims
@@ -185,6 +186,38 @@ def test_hoisting_splits_a_kernel_in_two():
     assert made.function == "turned_t"
     assert len(schedule.module.graph().bindings) == 2
     assert same(schedule, X[0], X[1])
+
+
+def test_a_hoisted_block_takes_symbols_of_other_arguments():
+    text = """
+n = symbols("n", lower=2)
+m = symbols("m", lower=0, upper=9)
+
+@prim_func
+def part(x: Buffer[(n,), f32], w: Buffer[(m,), f32], y: Out[(m,), f32]):
+    fact(m <= n, "the part", by="entry_check")
+    t = alloc((n,), f32)
+    for i in range(m):
+        with block("t"):
+            vi = spatial(n, i)
+            t[vi] = x[vi] + 1.0
+    for j in range(m):
+        with block("y"):
+            vj = spatial(j)
+            y[vj] = t[vj] * w[vj]
+
+@graph_func
+def main(x: Tensor[(n,), f32], w: Tensor[(m,), f32]):
+    y: Tensor[(m,), f32] = call_tir(part, x, w)
+    return y
+"""
+    schedule = Schedule(parse(text))
+    schedule.hoist_block(schedule.get_block("t", "part"))
+    assert violations(schedule.module) == ()
+    assert "def part_t(x: Buffer[(n,), f32], t: Out[(n,), f32], m: Int)" in str(schedule.module)
+    for n, m in ((2, 0), (7, 1), (9, 9)):
+        x, w = np.arange(n, dtype=np.float32), np.full(m, 2, np.float32)
+        assert compile(schedule, "cpu")(x, w).tolist() == ((x[:m] + 1) * 2).tolist()
 
 
 def test_requirements_of_hoist_block():
