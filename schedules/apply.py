@@ -14,6 +14,7 @@ from .allocations import AllocationScopeError, has_scopes, lifted, sunk
 from .coerce import Context, coerced
 from .handles import BufferRef, Handle, Move, Removed
 from .lookup import accessed, find
+from .outcome_checks import needs_outcome, outcome_problems
 from .problem import ParameterError, Problem, Problems, StepError
 from .record import called, grouped, located, recorded
 from .requirement import CommonRequirement
@@ -102,8 +103,16 @@ class Primitive(Step):
                     yield problem
                 if found:
                     return
+            yield from self.outcome(state)
         except AllocationScopeError as error:  # of a check that examines the outcome
             yield self.misplaced(error)
+
+    def outcome(self, state: State) -> Iterator[Problem]:
+        """Yield the problems of concurrent loops and scans after the step."""
+        names = {handle.function for handle in self.handles()}
+        if any(needs_outcome(state.module.functions.get(name)) for name in names):
+            after = self.rewrite(state).module
+            yield from outcome_problems(state.module, after, names)
 
     def misplaced(self, error: AllocationScopeError) -> Problem:
         """Return the problem that a use of a temporary would leave the scope of its allocation."""

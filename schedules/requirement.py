@@ -52,6 +52,11 @@ class CommonRequirement(Requirement):
         "the target of each handle is not inside a tensorized block, and for steps of the families "
         "caching, placement, and reduction not inside any block"
     )
+    INDEPENDENT = (
+        "iterations of parallel and thread-bound loops write whole bytes of packed elements, and "
+        "vectorized loops that scan their lanes have the form of a scan"
+    )
+    SCANS = "the block of a scan keeps the form of a scan"
     ALLOCATED = "each temporary is used only in the loops whose iterations allocate it"
 
 

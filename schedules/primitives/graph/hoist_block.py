@@ -11,7 +11,6 @@ from ....ir.loop.nodes import (
     Block,
     Buffer,
     BufferParam,
-    Param,
     PrimFunc,
     ScalarParam,
     Seq,

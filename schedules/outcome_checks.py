@@ -1,0 +1,90 @@
+"""Checks of the outcome of a step, where its requirements do not decide.
+
+Most steps keep the elements that each iteration of a loop accesses, and with them the kind of the
+loop. Concurrent iterations that write packed elements must also write whole bytes, a vectorized
+loop that scans its lanes must have the form of a scan, and so must the block of each scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from ..ir.analysis import Tree, tree_of, written_buffers
+from ..ir.analysis.races import kind_conflicts, races
+from ..ir.loop.nodes import Block, For, PrimFunc
+from ..ir.loop.scans import declaration_problems
+from ..ir.loop.visit import all_buffers
+from ..ir.module import Module
+from ..ir.symbolic import const_value
+from .handles import block_ref, loop_ref
+from .problem import Problem
+from .requirement import CommonRequirement
+
+_CONCURRENT: Final = frozenset({"parallel", "vectorized", "thread"})
+
+
+def outcome_problems(before: Module, after: Module, names: Iterable[str]) -> Iterator[Problem]:
+    """Yield a problem for each concurrent loop and scan that loses its form by a step.
+
+    Parameters
+    ----------
+    before : Module
+        The program.
+    after : Module
+        The program after the step.
+    names : iterable of str
+        The names of the functions that the step changes.
+    """
+    for name in names:
+        old, new = before.functions.get(name), after.functions.get(name)
+        if isinstance(old, PrimFunc) and isinstance(new, PrimFunc) and new is not old:
+            yield from _scan_problems(tree_of(old), tree_of(new))
+            yield from _loop_problems(tree_of(old), tree_of(new))
+
+
+def needs_outcome(func: object) -> bool:
+    """Return whether the outcome of a step on a function must be checked."""
+    if not isinstance(func, PrimFunc):
+        return False
+    tree = tree_of(func)
+    concurrent = any(loop.kind in _CONCURRENT for loop in tree.loops.values())
+    return (concurrent and any(b.dtype.is_packed for b in all_buffers(func))) or any(
+        map(_scans, tree.blocks.values())
+    )
+
+
+def _scans(block: Block) -> bool:
+    return block.reducer is not None and any(v.kind == "ordered" for v in block.iters)
+
+
+def _delicate(tree: Tree) -> Iterator[For]:
+    for loop in tree.loops.values():
+        several = loop.kind in _CONCURRENT and const_value(loop.extent) != 1
+        blocks = tree.blocks_in(loop.body) if several else ()
+        written = (b for block in blocks for b in written_buffers(block))
+        if any(b.dtype.is_packed for b in written) or any(map(_scans, blocks)):
+            yield loop
+
+
+def _scan_problems(old: Tree, new: Tree) -> Iterator[Problem]:
+    for block in filter(_scans, new.blocks.values()):
+        before = old.blocks.get(block.uid)
+        if before is block:
+            continue
+        for reason in declaration_problems(block):
+            where = () if before is None else (block_ref(old.function.name, before),)
+            yield Problem(CommonRequirement.SCANS, f"after this step, {reason}", where)
+
+
+def _loop_problems(old: Tree, new: Tree) -> Iterator[Problem]:
+    kept = {loop.uid: new.loops[loop.uid] for loop in _delicate(old) if loop.uid in new.loops}
+    for uid, loop in ({loop.uid: loop for loop in _delicate(new)} | kept).items():
+        before = old.loops.get(uid)
+        independent = before is not None and next(kind_conflicts(old, before), None) is None
+        conflict = next(kind_conflicts(new, loop), None) if independent else None
+        found = conflict or next(races(new, loop), None)
+        if found is not None:
+            where = () if before is None else (loop_ref(old.function.name, before),)
+            message = f"after this step, {found.reason}; loop {loop.var.name!r} is {loop.kind_text}"
+            yield Problem(CommonRequirement.INDEPENDENT, message, where)
