@@ -35,6 +35,9 @@ _STEPS: Final = 2048
 _ITERATIONS: Final = 4
 """The number of first iterations that are enumerated; the last one is, too."""
 
+_COMPARED: Final = 256
+"""The number of elements with unknown indices that are compared with those of another iteration."""
+
 _SIZES: Final = (5, 3, 8, 17)
 """The values of symbols, as far as their ranges and the facts permit them."""
 
@@ -51,6 +54,7 @@ Iterations: TypeAlias = "tuple[dict[Var, int], dict[int, Footprint]]"
 """Values of the symbols, and the footprints of iterations for them."""
 
 _Elements: TypeAlias = dict[Buffer, set[tuple[int, ...]]]
+_Partial: TypeAlias = dict[Buffer, set[tuple[int | None, ...]]]
 
 
 @dataclass(slots=True)
@@ -65,14 +69,24 @@ class Footprint:
         The elements that are read.
     exposed : dict
         The elements that are read before they are written.
-    unknown : set of Buffer
-        The buffers with writes whose elements are not known, such as those at loaded indices.
+    unknown : dict
+        The written elements that are not known, such as those at loaded indices, with None for
+        each index that is not.
     """
 
     written: _Elements = field(default_factory=dict[Buffer, set[tuple[int, ...]]])
     read: _Elements = field(default_factory=dict[Buffer, set[tuple[int, ...]]])
     exposed: _Elements = field(default_factory=dict[Buffer, set[tuple[int, ...]]])
-    unknown: set[Buffer] = field(default_factory=set[Buffer])
+    unknown: _Partial = field(default_factory=dict[Buffer, set[tuple[int | None, ...]]])
+
+
+def may_meet(one: Footprint, other: Footprint, buffer: Buffer) -> bool:
+    """Return whether writes of both parts to elements that are not known may be of one element."""
+    parts = (itertools.islice(p.unknown.get(buffer, ()), _COMPARED) for p in (one, other))
+    return any(
+        all(i is None or j is None or i == j for i, j in zip(a, b, strict=True))
+        for a, b in itertools.product(*parts)
+    )
 
 
 def footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
@@ -297,13 +311,12 @@ class _Run:
         """
         match statement:
             case Store(buffer=buffer, indices=indices):
-                try:
-                    at = self._at(indices)
-                except (UnboundSymbolError, ZeroDivisorError):
-                    self.found.unknown.add(buffer)
-                else:
-                    if runs:
-                        self.found.written.setdefault(buffer, set()).add(at)
+                at = tuple(map(self._known, indices))
+                known = tuple(i for i in at if i is not None)
+                if len(known) < len(at):
+                    self.found.unknown.setdefault(buffer, set()).add(at)
+                elif runs:
+                    self.found.written.setdefault(buffer, set()).add(known)
                 return
             case For(var=var) | Let(var=var):
                 self._values.pop(var, None)
@@ -349,6 +362,12 @@ class _Run:
         self.found.read.setdefault(load.buffer, set()).add(at)
         if at not in self.found.written.get(load.buffer, ()):
             self.found.exposed.setdefault(load.buffer, set()).add(at)
+
+    def _known(self, index: Expr) -> int | None:
+        try:
+            return evaluate(index, self._values)
+        except (UnboundSymbolError, ZeroDivisorError):
+            return None
 
     def _at(self, indices: Iterable[Expr]) -> tuple[int, ...]:
         return tuple(evaluate(i, self._values) for i in indices)

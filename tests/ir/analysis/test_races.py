@@ -415,3 +415,37 @@ def test_only_indices_of_loaded_integers_may_be_any_element():
     assert reasons(COUNTED.replace("AT", "vi, vd")) == []
     (reason,) = reasons(COUNTED.replace("AT", "0, 0").replace("reduce(l, j)", "ordered(l, j)"))
     assert reason.startswith("iteration 1 writes y[0, 0], which iteration 0 writes, too")
+
+
+ROWS_OF_A_CACHE = """
+n = symbols("n", lower=0)
+k = symbols("k", lower=1)
+
+@prim_func
+def f(pos: Buffer[(n,), i32], new: Buffer[(n, k), f32], cache: InOut[(n + 9, k), f32]):
+    for i in range(n):
+        for j in vectorized(32):
+            for a in range(ceildiv(k, 512)):
+                for b in range(2):
+                    with block("w"):
+                        vi, vj = spatial(i), spatial(k, a * 512 + b * 32 + j)
+                        guard(a * 512 + b * 32 + j < k)
+                        with checked(pos[vi], 0, n + 9) as p:
+                            cache[p, vj] = new[vi, vj]
+                for c in range(14):
+                    with block("rest"):
+                        wi, wj = spatial(i), spatial(k, a * 512 + c * 32 + j + 64)
+                        guard(a * 512 + c * 32 + j + 65 <= k)
+                        with checked(pos[wi], 0, n + 9) as q:
+                            cache[q, wj] = new[wi, wj]
+"""
+
+
+def test_elements_with_one_loaded_index_differ_in_the_others():
+    tree = tree_of(parse(ROWS_OF_A_CACHE, check=False).prim("f"))
+    loop = next(x for x in tree.loops.values() if x.kind == "vectorized")
+    assert not [*races(tree, loop)]
+    text = ROWS_OF_A_CACHE.replace("cache[p, vj]", "cache[p, vj // 64]")
+    tree = tree_of(parse(text, check=False).prim("f"))
+    loop = next(x for x in tree.loops.values() if x.kind == "vectorized")
+    assert [*races(tree, loop)]
