@@ -185,10 +185,14 @@ class LaneResults:
     def _copied(self, renamed: dict[Var, Expr]) -> Block:
         """Return a copy of the block at other values of the loops around it."""
         names, block = self.names, self.site.block
-        fresh = {v.var: names.variable(v.var.name, v.extent) for v in block.iters}
+        extents = [substitute(v.extent, renamed) for v in block.iters]
+        fresh = {
+            v.var: names.variable(v.var.name, extent)
+            for v, extent in zip(block.iters, extents, strict=True)
+        }
         iters = (
-            replace(v, var=fresh[v.var], binding=substitute(v.binding, renamed))
-            for v in block.iters
+            IterVar(fresh[v.var], extent, v.kind, substitute(v.binding, renamed))
+            for v, extent in zip(block.iters, extents, strict=True)
         )
         return replace(
             block,

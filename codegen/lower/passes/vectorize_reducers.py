@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from ....ir.loop.decompose import around, namer_of
+from ....ir.loop.decompose import around, bound_variables, namer_of
 from ....ir.loop.nodes import Block, For, PrimFunc, Stmt
 from ....ir.loop.reducers import Reducing, reducing
 from ....ir.loop.visit import replace_statement, seq, walk
@@ -39,7 +40,8 @@ class VectorizeReducers(Pass):
     only.
 
     If loops of the reduction are bound to threads, which have partial results of their own, the
-    lanes of each thread run one after the other.
+    lanes of each thread run one after the other, and so do lanes that cannot have partial results:
+    if a loop inside of theirs is not one of the reduction, or has an extent that depends on it.
 
     Updates by one operator, ``C[i] = C[i] op value``, are not changed.
     """
@@ -48,24 +50,26 @@ class VectorizeReducers(Pass):
         """Add partial results to all vectorized reductions by a reducer."""
         for block in [s for s in walk(func.body) if isinstance(s, Block) and s.reducer]:
             path = around(func.body, block)
+            _, reduced = bound_variables(block.iters)
             if target.is_gpu and _in_threads(path, block):
                 func = _with_serial_lanes(func, path)
-                continue
-            site = _site(path, block)
-            if site is not None:
+            elif (site := _site(path, block)) is not None:
                 func = _with_lanes(func, site)
+            elif reducing(block) is not None:
+                loops = (x for x in path if isinstance(x, For) and x.var in reduced)
+                func = _with_serial_lanes(func, loops)
         return func
 
 
 def _in_threads(path: tuple[Stmt, ...], block: Block) -> bool:
     """Return whether a block is a reduction of which threads compute parts."""
-    reduced = _bound(block, reduce=True)
+    _, reduced = bound_variables(block.iters)
     return reducing(block) is not None and any(
         isinstance(x, For) and x.kind == "thread" and x.var in reduced for x in path
     )
 
 
-def _with_serial_lanes(func: PrimFunc, path: tuple[Stmt, ...]) -> PrimFunc:
+def _with_serial_lanes(func: PrimFunc, path: Iterable[Stmt]) -> PrimFunc:
     """Return a function whose vectorized loops on a path are serial."""
     body = func.body
     for loop in path:
@@ -77,22 +81,27 @@ def _with_serial_lanes(func: PrimFunc, path: tuple[Stmt, ...]) -> PrimFunc:
 def _site(path: tuple[Stmt, ...], block: Block) -> Site | None:
     """Return the reduction of a block if its lanes can have their own partial results."""
     parts = reducing(block)
-    reduced = _bound(block, reduce=True) - _bound(block, reduce=False)
+    spatial, reduced = bound_variables(block.iters)
+    reduced -= spatial
     if parts is None or block.init is not None or not parts.reducer.commutative:
         return None
     loops: list[For] = []
     for above in reversed(path):
-        own = isinstance(above, For) and above.var in reduced
-        if not own or not isinstance(above, For) or above.kind not in ("serial", "vectorized"):
+        if not isinstance(above, For) or above.kind not in ("serial", "vectorized"):
+            break
+        unit = const_value(above.extent) == 1 and above.var not in spatial
+        dependent = any(above.var in free_vars(x.extent) for x in loops)
+        if not (unit or above.var in reduced) or dependent:
             break
         loops.append(above)
+    while loops and loops[-1].var not in reduced:
+        loops.pop()
     lanes = next((x for x in loops if x.kind == "vectorized"), None)
     if lanes is None or const_value(lanes.extent) is None:
         return None
     inner = {x.var for x in loops}
     kept = [p for p in conjuncts(block.predicate) if free_vars(p).isdisjoint(inner)]
     mixed = [p for p in conjuncts(block.predicate) if not free_vars(p).isdisjoint(inner)]
-    spatial = _bound(block, reduce=False)
     if any(not free_vars(p).isdisjoint(spatial) for p in mixed):
         if not _has_all_elements(block, parts):
             return None
@@ -108,12 +117,6 @@ def _has_all_elements(block: Block, parts: Reducing) -> bool:
         for target in parts.targets
         for index, size in zip(target.indices, target.buffer.shape, strict=True)
     )
-
-
-def _bound(block: Block, *, reduce: bool) -> frozenset[Var]:
-    """Return the variables in the bindings of the reduction or of the other variables."""
-    chosen = (v for v in block.iters if (v.kind == "reduce") is reduce)
-    return frozenset[Var]().union(*(free_vars(v.binding) for v in chosen))
 
 
 def _with_lanes(func: PrimFunc, site: Site) -> PrimFunc:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.codegen import compile
 from tilewright.ir.interpreter.loops import call_prim
+from tilewright.ir.script import parse
 
 from tests.codegen.lower.passes.running import (
     CPU,
@@ -101,3 +103,71 @@ def test_iterations_are_numbered_if_the_indices_increase(case):
     start = [np.full(2, -np.inf, np.float32), np.full(2, np.iinfo(np.int64).max)]
     results = [call_prim(f, [at, x, *start], {"n": 3}) for f in (first, second)]
     np.testing.assert_array_equal(*(made[1] for made in results))
+
+
+def _with_reducer(loops):
+    lines = []
+    for line in loops.splitlines():
+        indent, both, _ = line.partition("BOTH")
+        if both:
+            lines.append(f"{indent}@reducer(identity=(0.0, 0.0))")
+            lines.append(f"{indent}def both(a: f32, b: f32, c: f32, d: f32):")
+            lines.append(f"{indent}    return a + c, b + d")
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+OTHER_LOOPS = {
+    "a unit loop": """
+    for i in thread(32, "threadIdx.x"):
+        for r in vectorized(2):
+            for unit in range(1):
+                with block("y"):
+                    vi, vr = spatial(32, i), reduce(r)
+                    BOTH
+                    y[vi], p[vi] = both(x[vi + vr], x[vi + vr] + 1.0)
+""",
+    "a loop of the results": """
+    for r in vectorized(2):
+        for i in range(16):
+            for unit in thread(2, "threadIdx.x"):
+                with block("y"):
+                    vi, vr = spatial(32, i * 2 + unit), reduce(r)
+                    BOTH
+                    y[vi], p[vi] = both(x[vi + vr], x[vi + vr] + 1.0)
+""",
+    "an extent of a reduction loop": """
+    for i in thread(32, "threadIdx.x"):
+        for r in range(3):
+            for k in vectorized(r % 2 * 2):
+                with block("y"):
+                    vi, vr, vk = spatial(32, i), reduce(r), reduce(k)
+                    BOTH
+                    y[vi], p[vi] = both(x[vi + vk], x[vi + vr] + 1.0)
+""",
+    "an extent outside of the lanes": """
+    for i in thread(32, "threadIdx.x"):
+        for r in range(3):
+            for j_k in range(r % 2 * 2):
+                for k in vectorized(2):
+                    with block("y"):
+                        vi, vr, vk = spatial(32, i), reduce(r), reduce(r % 2 * 3, j_k * 2 + k)
+                        guard(j_k * 2 + k < r % 2 * 3)
+                        BOTH
+                        y[vi], p[vi] = both(x[vi + vk], x[vi + vr] + 1.0)
+""",
+}
+
+
+@pytest.mark.parametrize("loops", OTHER_LOOPS)
+def test_lanes_around_other_loops(loops):
+    head = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(40,), f32], y: InOut[(32,), f32], p: InOut[(32,), f32]):"""
+    module = parse(head + _with_reducer(OTHER_LOOPS[loops]))
+    start = (np.arange(40, dtype=np.float32), *np.ones((2, 32), np.float32))
+    expected = call_prim(module.prim("f"), tuple(a.copy() for a in start))
+    compile(module, "simt")(*start)
+    for a, b in zip(expected, start[1:], strict=True):
+        np.testing.assert_array_equal(a, b)
