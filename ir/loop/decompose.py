@@ -20,6 +20,8 @@ from ..symbolic import (
     Cmp,
     Expr,
     FloorDiv,
+    Le,
+    Lt,
     Mul,
     Var,
     all_of,
@@ -397,6 +399,7 @@ def _determined(path: tuple[Stmt, ...], block: Block) -> frozenset[Var]:
     extents = {s.var: s.extent for s in path if isinstance(s, For)}
     varying = {s.var for s in path if isinstance(s, For | Let)}
     bindings = [v.binding for v in block.iters if v.kind != "reduce"]
+    limits = _largest(extents, block.predicate)
     found: set[Var] = set()
     for binding in bindings:
         match binding:
@@ -405,12 +408,32 @@ def _determined(path: tuple[Stmt, ...], block: Block) -> frozenset[Var]:
                 if fixed and whole in extents and whole % divisor in bindings:
                     found.add(whole)
             case _:
-                found |= _digits(binding, extents, varying)
+                found |= _digits(binding, limits, varying)
     return frozenset(found)
 
 
+def _largest(extents: Mapping[Var, Expr], predicate: Bool) -> dict[Var, int | None]:
+    """Return the largest values of loop variables where a predicate holds; None if unknown.
+
+    A limit of a sum is one of each of its terms, if none of them is negative.
+    """
+    sizes = {variable: const_value(extent) for variable, extent in extents.items()}
+    found = {v: None if size is None else max(size - 1, 0) for v, size in sizes.items()}
+    for claim in conjuncts(predicate):
+        if not isinstance(claim, Le | Lt):
+            continue
+        terms, constant = linear_terms(claim.delta)
+        scales = {term: scale for term, scale in terms if isinstance(term, Var) and term in found}
+        if len(scales) < len(terms) or min(scales.values()) < 0:
+            continue
+        for variable, scale in scales.items():
+            known, limit = found[variable], max(-constant // scale, 0)
+            found[variable] = limit if known is None else min(known, limit)
+    return found
+
+
 def _digits(
-    binding: Expr, extents: Mapping[Var, Expr], varying: AbstractSet[Var]
+    binding: Expr, limits: Mapping[Var, int | None], varying: AbstractSet[Var]
 ) -> frozenset[Var]:
     """Return the loop variables in a sum, if its value determines all of them."""
     reach: int | None = 1
@@ -418,10 +441,13 @@ def _digits(
     for term, scale in sorted(linear_terms(binding)[0], key=lambda pair: abs(pair[1])):
         if free_vars(term).isdisjoint(varying):
             continue
-        if reach is None or abs(scale) < reach or not isinstance(term, Var) or term not in extents:
+        if not isinstance(term, Var) or term not in limits:
             return frozenset()
-        extent = const_value(extents[term])
-        reach = None if extent is None else reach + abs(scale) * max(extent - 1, 0)
+        most = limits[term]
+        if most != 0:
+            if reach is None or abs(scale) < reach:
+                return frozenset()
+            reach = None if most is None else reach + abs(scale) * most
         found.add(term)
     return frozenset(found)
 

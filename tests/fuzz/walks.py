@@ -253,7 +253,9 @@ class Walk:
             return True
         if copies(body) > max(UNROLLED, copies(old)):
             return True
-        least, before = (min(iterations(b, env) for env in self.envs) for b in (body, old))
+        # An empty size is cheap, but a later step may exclude it.
+        envs = [env for env in self.envs if all(env.values())] or self.envs
+        least, before = (min(iterations(b, env) for env in envs) for b in (body, old))
         return least > max(EXPENSIVE, before)
 
     def _rejected(self, step: Step, problems: Sequence[Problem], *, fixes: bool) -> None:

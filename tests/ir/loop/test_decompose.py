@@ -350,20 +350,24 @@ def test_a_reduction_over_an_anti_diagonal_compiles(sizes):
         ("spatial(64, a * 3 + c), reduce(64, b + a + c)", {"a", "b", "c"}),
         ("spatial(64, a // 4), reduce(64, b + a % 4)", {"a", "b"}),
         ("spatial(64, a + b), reduce(64, b)", {"a", "b"}),
+        ("spatial(64, a * 2 + c + u * 3), reduce(64, b + a + c)", {"a", "b", "c", "u"}),
+        ("spatial(64, a * 2 + c + u * 3), reduce(64, b + a + c)\nguard(c < 2)", {"b"}),
+        ("spatial(64, a * 2 + c), reduce(64, b + a + c + u)\nguard(a + c * 3 < 6)", {"b", "u"}),
     ],
 )
 def test_loops_that_spatial_variables_determine_do_not_iterate_the_reduction(bindings, reducing):
-    text = f"""
+    text = """
 @prim_func
 def f(x: Buffer[(64,), f32], y: InOut[(64,), f32]):
     for a in range(8):
         for c in range(4):
-            for b in range(8):
-                with block("y"):
-                    vs, vr = {bindings}
-                    with init(): y[vs] = 0.0
-                    y[vs] += x[vr]
-"""
+            for u in range(1):
+                for b in range(8):
+                    with block("y"):
+                        vs, vr = BINDINGS
+                        with init(): y[vs] = 0.0
+                        y[vs] += x[vr]
+""".replace("BINDINGS", bindings.replace("\n", "\n" + " " * 24))
     function = the_function(text)
     (block,) = (s for s in walk(function.body) if isinstance(s, Block))
     found = reduction_variables(around(function.body, block), block)
