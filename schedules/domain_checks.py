@@ -19,14 +19,16 @@ from ..ir.analysis import (
     results_domain,
     statements_around,
     tree_of,
+    within_loop,
 )
+from ..ir.analysis.facts_at import assuming
 from ..ir.loop.decompose import (
     reduction_position,
     reduction_variables,
     starts_before_reduction,
 )
 from ..ir.loop.nodes import Alloc, Block, For, Seq, Stmt
-from ..ir.symbolic import Bool, Facts, Var, free_vars, is_proved
+from ..ir.symbolic import Bool, Facts, Var, all_of, conjuncts, free_vars, is_proved, to_text
 from .apply import Primitive
 from .handles import BlockRef, refs_of
 from .problem import Problem
@@ -73,9 +75,16 @@ def described_problems(
     state: State, ref: BlockRef, requirement: Requirement, within: Stmt | None = None
 ) -> Iterator[Problem]:
     """Yield a problem if no condition describes which iterations of a block run."""
-    found = executed_domain(state.tree(ref.function), state.block(ref), within)
+    tree, block = state.tree(ref.function), state.block(ref)
+    found = executed_domain(tree, block, within)
     if found.condition is None:
         yield _limited(state, ref, requirement, found)
+    elif _of_instances_and_inits(tree, block, within, found.condition) is None:
+        message = (
+            f"the iterations that block {block.name!r} runs cannot be described: a part of "
+            f"{to_text(found.condition)} applies to the reduction, but not to its init"
+        )
+        yield Problem(requirement, message, (ref,))
 
 
 def whole_domain_problems(
@@ -99,15 +108,42 @@ def _limited(state: State, ref: BlockRef, requirement: Requirement, found: Domai
 def condition_of(tree: Tree, block: Block, within: Stmt | None = None) -> Bool:
     """Return the condition on the iteration variables under which a block runs.
 
+    The parts without variables of the reduction are those under which its init runs.
+
     Raises
     ------
     TypeError
         If there is none; `described_problems` reports it.
     """
-    found = executed_domain(tree, block, within)
-    if found.condition is None:
+    found = executed_domain(tree, block, within).condition
+    condition = None if found is None else _of_instances_and_inits(tree, block, within, found)
+    if condition is None:
         raise TypeError(f"the iterations of block {block.name!r} cannot be described")
-    return found.condition
+    return condition
+
+
+def _of_instances_and_inits(
+    tree: Tree, block: Block, within: Stmt | None, condition: Bool
+) -> Bool | None:
+    """Return a condition for the same instances that does not exclude more inits, or None.
+
+    That the loops of a reduction have iterations, such as ``k > 0``, does not apply to the init.
+    """
+    reduced = {v.var for v in block.iters if v.kind == "reduce"}
+    if block.init is None or not reduced:
+        return condition
+    results = results_domain(tree, block, within).condition
+    if results is None:
+        return None
+    parts = conjuncts(condition)
+    own = [p for p in parts if not p.free.isdisjoint(reduced)]
+    rest = [p for p in parts if p.free.isdisjoint(reduced)]
+    known = tree.function.facts
+    for item in block.iters:
+        known = within_loop(known, item.var, item.extent)
+    known = assuming(known, results, *own)
+    implied = all(is_proved(p, known) for p in rest if p not in conjuncts(results))
+    return all_of(results, *own) if implied else None
 
 
 def condition_of_results(tree: Tree, block: Block, within: Stmt | None = None) -> Bool:

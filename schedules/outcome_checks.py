@@ -50,12 +50,16 @@ def needs_outcome(func: object) -> bool:
     tree = tree_of(func)
     concurrent = any(loop.kind in _CONCURRENT for loop in tree.loops.values())
     return (concurrent and any(b.dtype.is_packed for b in all_buffers(func))) or any(
-        map(_scans, tree.blocks.values())
+        map(_is_ordered, tree.blocks.values())
     )
 
 
+def _is_ordered(block: Block) -> bool:
+    return any(v.kind == "ordered" for v in block.iters)
+
+
 def _scans(block: Block) -> bool:
-    return block.reducer is not None and any(v.kind == "ordered" for v in block.iters)
+    return block.reducer is not None and _is_ordered(block)
 
 
 def _delicate(tree: Tree) -> Iterator[For]:
@@ -63,7 +67,7 @@ def _delicate(tree: Tree) -> Iterator[For]:
         several = loop.kind in _CONCURRENT and const_value(loop.extent) != 1
         blocks = tree.blocks_in(loop.body) if several else ()
         written = (b for block in blocks for b in written_buffers(block))
-        if any(b.dtype.is_packed for b in written) or any(map(_scans, blocks)):
+        if any(b.dtype.is_packed for b in written) or any(map(_is_ordered, blocks)):
             yield loop
 
 
