@@ -286,6 +286,11 @@ def _compacted(buffer: Buffer, accesses: list[Occurrence], tree: Tree) -> Compac
     shared = common_loops(accesses)
     scope, outer = buffer.scope, loops_around(tree, buffer)
     loops, intervals = live_scope(buffer, accesses, shared, tree, fresh=outer)
+    if not loops:  # lanes beyond the edge of the whole buffer need no elements
+        intervals = [
+            None if i is not None and (const_value(size) or i.size + 1) <= i.size else i
+            for i, size in zip(intervals, buffer.shape, strict=True)
+        ]
     region = next((x for x in shared if x.kind == "parallel"), None)
     if region is not None:
         shrinks = region in loops

@@ -542,3 +542,24 @@ def test_a_comment_states_the_placement_and_its_reason():
     note = "# t: one per thread block; allocated once for all iterations of blockIdx_x, "
     shared = program(COOPERATIVE.format(scope=""))
     assert note in text_of(both("compact_thread_buffers", shared, GPU)[1])
+
+
+def test_lanes_beyond_the_edge_of_a_whole_buffer_do_not_enlarge_it():
+    text = """
+M = symbols("M", lower=0)
+
+@prim_func
+def f(A: Buffer[(M, 4), u8], W: Buffer[(8, 4), i8], C: Out[(M, 8), i32]):
+    for i in range(M):
+        for j in range(8):
+            for k in range(4):
+                with block("mm"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): C[vi, vj] = 0
+                    C[vi, vj] += i32(W[vj, vk]) * i32(A[vi, vk])
+"""
+    exe = tw.compile(parse(text))
+    for m in (0, 1, 13, 15):
+        a = np.arange(4 * m, dtype=np.uint8).reshape(m, 4)
+        w = np.arange(-16, 16, dtype=np.int8).reshape(8, 4)
+        assert (exe(a, w) == a.astype(np.int32) @ w.T.astype(np.int32)).all()
