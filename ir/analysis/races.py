@@ -301,13 +301,19 @@ def thread_conflicts(tree: Tree, loop: For, axis: str) -> Iterator[Conflict]:
 def updates_atomically(block: Block, axis: str) -> bool:
     """Return whether a block only updates its buffers in place, which threads do atomically."""
     written = {a.buffer for a in writes(block)}
+    if any(buffer.dtype.is_packed for buffer in written):
+        return False
     return axis in (*BLOCK_AXES, *THREAD_AXES) and written <= set(scatter_updates(block))
 
 
 def _is_atomic(tree: Tree, loop: For, axis: str, conflict: Conflict) -> bool:
-    """Return whether a conflict is only between updates that the threads apply atomically."""
+    """Return whether a conflict is only between updates that the threads apply atomically.
+
+    Elements that share a byte are not updated atomically.
+    """
     axes = (*BLOCK_AXES, *THREAD_AXES)
-    return axis in axes and commutes(tree, loop, conflict.block, conflict.buffer)
+    packed = conflict.buffer.dtype.is_packed
+    return axis in axes and not packed and commutes(tree, loop, conflict.block, conflict.buffer)
 
 
 def _is_combined(tree: Tree, loop: For, conflict: Conflict) -> bool:

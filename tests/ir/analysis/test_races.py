@@ -10,6 +10,7 @@ from tilewright.ir.interpreter import run_prim
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.verify import IllFormedProgramError, violations
 from tilewright.schedules import Schedule
+from tilewright.schedules.primitives.loops.bind import Bind
 
 SCAN = """
 @prim_func(scheduled=True)
@@ -449,3 +450,39 @@ def test_elements_with_one_loaded_index_differ_in_the_others():
     tree = tree_of(parse(text, check=False).prim("f"))
     loop = next(x for x in tree.loops.values() if x.kind == "vectorized")
     assert [*races(tree, loop)]
+
+
+@pytest.mark.parametrize(("dtype", "legal"), [("i4", False), ("i8", True)])
+def test_updates_of_elements_that_share_a_byte_are_not_atomic(dtype, legal):
+    text = f"""
+n = symbols("n", lower=0)
+
+@prim_func
+def f(
+    x: Buffer[(n,), {dtype}],
+    p: Buffer[(n,), i32],
+    y: InOut[(n,), {dtype}],
+    z: InOut[(n,), {dtype}],
+):
+    for i in range(n):
+        with block("y"):
+            vi = spatial(i)
+            y[vi] += x[vi]
+    for j in range(n):
+        with block("z"):
+            vj = spatial(j)
+            with checked(p[vj], 0, n) as q:
+                z[q] += x[vj]
+"""
+    sch = Schedule(parse(text))
+    for block in ("y", "z"):
+        loop = sch.split(sch.get_loops(block)[0], (None, 32))[1]
+        assert (sch.check(Bind(loop, "threadIdx.x")) == ()) is legal
+    exe = compile(parse(text), "simt")
+    for n in (0, 1, 2, 7, 33):
+        x = np.ones(n, sch.module.prim("f").params[0].buffer.dtype.numpy)
+        p = np.arange(n, dtype=np.int32) // 2
+        y, z = np.zeros_like(x), np.zeros_like(x)
+        exe(x, p, y, z)
+        assert y.tolist() == x.tolist()
+        assert z.astype(int).tolist() == np.bincount(p, minlength=n).tolist()
