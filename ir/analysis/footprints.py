@@ -80,7 +80,7 @@ class Footprint:
     unknown: _Partial = field(default_factory=dict[Buffer, set[tuple[int | None, ...]]])
 
 
-def may_meet(one: Footprint, other: Footprint, buffer: Buffer) -> bool:
+def may_overlap(one: Footprint, other: Footprint, buffer: Buffer) -> bool:
     """Return whether writes of both parts to elements that are not known may be of one element."""
     parts = (itertools.islice(p.unknown.get(buffer, ()), _COMPARED) for p in (one, other))
     return any(

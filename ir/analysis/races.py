@@ -28,7 +28,7 @@ from .dependences import (
     iterated_kinds,
     same_elements,
 )
-from .footprints import Iterations, footprints, further_footprints, may_meet
+from .footprints import Iterations, footprints, further_footprints, may_overlap
 from .lane_scans import scans_lanes
 from .scatter import commutes, scatter_updates
 from .tree import Tree
@@ -160,7 +160,7 @@ def _witness(tree: Tree, loop: For, buffer: Buffer) -> str | None:
             read = here.exposed if private else here.read
             if private and buffer in here.unknown:
                 continue
-            if may_meet(here, there, buffer):
+            if may_overlap(here, there, buffer):
                 return f"iterations {first} and {second} write {buffer.name} {_LOADED}"
             twice = set[tuple[int, ...]]() if private else here.written.get(buffer, set())
             for verb, elements in (("writes", twice), ("reads", read.get(buffer, set()))):

@@ -134,6 +134,7 @@ class Scope:
     lines: list[str] = field(default_factory=list)
     params: list[str] = field(default_factory=list)
     symbols: set[Var] = field(default_factory=set)
+    given: set[Var] = field(default_factory=set)
     closed: bool = False
 
     def define(self, shape: Iterable[Expr]) -> None:
@@ -215,8 +216,10 @@ class GraphMaker:
         if self.scope.closed or len(self.scope.params) >= PARAMS:
             return None
         name = self.name("x")
-        self.scope.define(() if shown else shape)
-        if not self.scope.defines(() if shown else shape):
+        known = () if shown else shape
+        self.scope.define(known)
+        self.scope.given |= {d for d in known if isinstance(d, Var)}
+        if not all(d.free <= self.scope.given for d in known):  # not those of a match_cast
             return None
         self.scope.params.append(f"{name}: {shown or annotation(shape, dtype)}")
         if indices is not None:
