@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ...ir.loop.nodes import For, PrimFunc
 from ...ir.loop.visit import walk
+from ...ir.symbolic import const_value
 from ..apply import Composite
 from ..composite import composite
 from ..handles import FunctionRef, Handle
@@ -127,6 +128,9 @@ def _cpu_rules(function: FunctionRef, pattern: Pattern, *, scans: bool) -> Itera
     match pattern:
         case Matmul() if pattern.block.writes[0].buffer.dtype.is_packed:
             yield schedule_nests(function)  # a register tile has no packed accumulators
+            return
+        case Matmul() if any(const_value(v.extent) == 0 for v in pattern.block.iters):
+            yield schedule_nests(function)  # a panel has no columns
             return
         case Matmul():
             yield schedule_matmul(function)

@@ -102,3 +102,27 @@ def test_dimensions_of_one(kind, shape, constant) -> None:
     text = text.replace("x, w)", 'x, const("w"))')
     module = parse(text, constants={"w": Constant(w.shape, dtype(right), lambda: w)})
     np.testing.assert_array_equal(tw.compile(module)(x), exact)
+
+
+@pytest.mark.parametrize("dims", [(0, 16, 3), (1, 0, 3), (1, 16, 0), (0, 0, 0)])
+@pytest.mark.parametrize("weight", [True, False])
+def test_products_with_an_empty_dimension(dims, weight):
+    m, k, n = dims
+    w = np.ones((n, k), np.float32)
+    right = 'const("w")' if weight else "w"
+    param = "" if weight else f", w: Tensor[({n}, {k}), f32]"
+    text = f"""
+constant("w", ({n}, {k}), f32)
+
+@graph_func
+def main(x: Tensor[({m}, {k}), f32]{param}):
+    t = permute_dims({right}, axes=(1, 0))
+    y = matmul(x, t)
+    return y
+"""
+    module = parse(text, constants={"w": w})
+    args = (np.ones((m, k), np.float32), *(() if weight else (w,)))
+    for target in ("cpu", "simt"):
+        y = tw.compile(module, target)(*args)
+        assert y.shape == (m, n)
+        assert (y == 0).all() or k
