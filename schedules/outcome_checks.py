@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ..ir.analysis import Tree, tree_of, written_buffers
+from ..ir.analysis.lane_scans import scans_lanes
 from ..ir.analysis.races import kind_conflicts, races
 from ..ir.loop.nodes import Block, For, PrimFunc
 from ..ir.loop.scans import declaration_problems
@@ -48,10 +49,13 @@ def needs_outcome(func: object) -> bool:
     if not isinstance(func, PrimFunc):
         return False
     tree = tree_of(func)
-    concurrent = any(loop.kind in _CONCURRENT for loop in tree.loops.values())
-    return (concurrent and any(b.dtype.is_packed for b in all_buffers(func))) or any(
-        map(_is_ordered, tree.blocks.values())
-    )
+    known = tree.memo.get("needs_outcome")
+    if known is None:
+        packed = any(b.dtype.is_packed for b in all_buffers(func))
+        concurrent = packed and any(loop.kind in _CONCURRENT for loop in tree.loops.values())
+        known = concurrent or any(map(_is_ordered, tree.blocks.values()))
+        tree.memo["needs_outcome"] = known
+    return known is True
 
 
 def _is_ordered(block: Block) -> bool:
@@ -85,8 +89,8 @@ def _loop_problems(old: Tree, new: Tree) -> Iterator[Problem]:
     kept = {loop.uid: new.loops[loop.uid] for loop in _delicate(old) if loop.uid in new.loops}
     for uid, loop in ({loop.uid: loop for loop in _delicate(new)} | kept).items():
         before = old.loops.get(uid)
-        independent = before is not None and next(kind_conflicts(old, before), None) is None
-        conflict = next(kind_conflicts(new, loop), None) if independent else None
+        scans = before is not None and before.kind == "vectorized" and scans_lanes(old, before)
+        conflict = next(kind_conflicts(new, loop), None) if scans else None
         found = conflict or next(races(new, loop), None)
         if found is not None:
             where = () if before is None else (loop_ref(old.function.name, before),)

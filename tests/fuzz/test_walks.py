@@ -80,7 +80,7 @@ def test_programs_compile_as_a_whole(family):
 @pytest.mark.parametrize("phase", ["verify", "native"])
 def test_a_step_without_its_check_is_noticed(monkeypatch, phase):
     """The rule of independent iterations notices it; without the rule, native code is wrong."""
-    for name in ("structural", "proofs"):
+    for name in ("structural", "proofs", "outcome"):
         monkeypatch.setattr(Parallel, name, lambda *_: iter(()))
     rules = races_permitted() if phase == "native" else nullcontext()
     with rules, pytest.raises(DefectError) as found:

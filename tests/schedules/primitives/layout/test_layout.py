@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile as build
+from tilewright.ir.script import parse
 from tilewright.ir.verify import violations
+from tilewright.schedules import Schedule
 from tilewright.schedules.apply import check, prepared
 from tilewright.schedules.primitives.layout.set_scope import SetScope
 from tilewright.schedules.primitives.layout.transform_layout import TransformLayout
 from tilewright.schedules.problem import ParameterError
+from tilewright.schedules.requirement import CommonRequirement
 
 from tests.codegen.tensorized import FMA_AVX512
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
@@ -172,3 +175,27 @@ def test_packed_elements_that_threads_write_keep_their_bytes():
     assert not check(sch.state, swap)
     sch.parallel("i")
     rejected(sch, swap, TransformLayout.Requires.WHOLE_BYTES, "a byte contains 2 elements of 't'")
+
+
+def test_the_elements_of_a_scan_stay_at_constant_steps():
+    sch = Schedule(
+        parse(
+            """
+@prim_func
+def f(x: Buffer[(8, 12), i32], y: Out[(8, 12), i32]):
+    t = alloc((8, 12), i32)
+    for i in range(8):
+        for j in range(12):
+            with block("scan"):
+                vi, vj = spatial(i), ordered(j)
+                t[vi, vj] = scan(add, x[vi, vj])
+    for a in range(8):
+        for b in range(12):
+            with block("y"):
+                va, vb = spatial(a), spatial(b)
+                y[va, vb] = t[va, vb] + 1
+"""
+        )
+    )
+    step = prepared(sch.state, TransformLayout("t", "lambda i, j: (j // 3, j % 3, i)"))
+    rejected(sch, step, CommonRequirement.SCANS, "stores one element of 't' for each value of 'vj'")

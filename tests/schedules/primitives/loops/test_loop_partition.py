@@ -5,6 +5,7 @@ from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule
 from tilewright.schedules.apply import prepared
 from tilewright.schedules.primitives.loops.loop_partition import LoopPartition
+from tilewright.schedules.requirement import CommonRequirement
 
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
 from tests.strategies import outputs, symbols_of
@@ -144,3 +145,24 @@ def f(x: Buffer[(k,), f32], e: Out[(), f32], p: Out[(), i64]):
     sch.bind(inner, "threadIdx.x")
     step = LoopPartition(outer, 0)
     rejected(sch, step, LoopPartition.Requires.ONE_REDUCTION, "bound to threadIdx.x")
+
+
+def test_a_scan_of_lanes_is_not_divided():
+    sch = Schedule(
+        parse(
+            """
+@prim_func
+def f(x: Buffer[(8, 16), i32], y: Out[(8, 16), i32]):
+    for i in range(8):
+        for j in range(16):
+            with block("scan"):
+                vi, vj = spatial(i), ordered(j)
+                y[vi, vj] = scan(add, x[vi, vj])
+"""
+        )
+    )
+    sch.vectorize(sch.get_loops("scan")[1])
+    step = LoopPartition(sch.add_unit_loop("scan"), 0)
+    rejected(
+        sch, step, CommonRequirement.INDEPENDENT, "reads elements of 'y' that other iterations"
+    )
