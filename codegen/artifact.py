@@ -22,7 +22,7 @@ from .manifest import FunctionSpec, KernelFacts, KernelSpec, from_json, to_json
 if TYPE_CHECKING:
     from .simt.program import SimtProgram
 
-SCHEMA = 5
+SCHEMA = 6
 _SECTIONS = ("objects", "texts", "images", "programs")
 _LENGTH = struct.Struct("<Q")
 
@@ -41,7 +41,7 @@ def _no_images() -> Mapping[str, bytes]:
     return MappingProxyType({})
 
 
-def _no_limits() -> Mapping[str, tuple[str, ...]]:
+def _no_texts() -> Mapping[str, tuple[str, ...]]:
     return MappingProxyType({})
 
 
@@ -77,6 +77,8 @@ class Artifact:
         The facts about each kernel, for :meth:`.Executable.explain`.
     limits : Mapping of str to tuple of str
         The conditions of the version with 32-bit indices of each kernel that has one.
+    temporaries : Mapping of str to tuple of str
+        The temporaries in the scratch memory of each kernel that has one, as text.
     """
 
     target: Target
@@ -89,7 +91,8 @@ class Artifact:
     kernel_specs: tuple[KernelSpec, ...] = ()
     programs: Mapping[str, SimtProgram] = field(default_factory=_no_programs, repr=False)
     facts: tuple[KernelFacts, ...] = ()
-    limits: Mapping[str, tuple[str, ...]] = field(default_factory=_no_limits)
+    limits: Mapping[str, tuple[str, ...]] = field(default_factory=_no_texts)
+    temporaries: Mapping[str, tuple[str, ...]] = field(default_factory=_no_texts)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -120,6 +123,7 @@ class Artifact:
             "kernels": [to_json(k) for k in self.kernel_specs],
             "facts": [to_json(f) for f in self.facts],
             "limits": {name: list(texts) for name, texts in sorted(self.limits.items())},
+            "temporaries": {name: list(ts) for name, ts in sorted(self.temporaries.items())},
             "constants": [
                 [name, c.dtype.name, list(c.shape)] for name, c in sorted(self.constants.items())
             ],
@@ -191,6 +195,7 @@ class Artifact:
             _programs(sections["programs"], target),
             tuple(from_json(KernelFacts, f) for f in header["facts"]),
             MappingProxyType({name: tuple(texts) for name, texts in header["limits"].items()}),
+            MappingProxyType({name: tuple(ts) for name, ts in header["temporaries"].items()}),
         )
 
 

@@ -32,11 +32,12 @@ from .build.worker_pool import DEFAULT_TIMEOUT, CancelToken, CompileJob, WorkerP
 from .build_log import BuildLog, counted, verbose_log
 from .constant_dependencies import ConstantDependencies, content_digest
 from .errors import CompileTimeoutError, ProgramDepthError
-from .kernel_facts import kernel_facts, with_steps_of
+from .kernel_facts import kernel_facts, with_lowering, with_steps_of
 from .llvm import emit_module
 from .lower.host import FlowFunctions, HostKernel, host_kernel, kernel_spec, lower_to_host
 from .lower.host.entry_wrappers import launched, public_name, with_entries, with_in_place
 from .lower.host.index_limits import kernel_limits
+from .lower.host.storage import temporary_texts
 from .lower.host.to_thread import lower_host
 from .lower.pipeline import lower_kernel
 from .manifest import KernelSpec
@@ -272,6 +273,7 @@ def _build(
         kernel_specs=lowered.specs,
         programs=lowered.programs,
         limits=kernel_limits(lowered.kernels),
+        temporaries=temporary_texts(lowered.kernels),
     ), result.compiled
 
 
@@ -409,10 +411,8 @@ def compile_artifact(module: Module, target: Target, options: BuildOptions) -> t
     steps = {**options.steps, **step_texts([state])}
     artifact, compiled = build(ready, target, replace(options, steps=steps))
     constants = _new_constants(recorder.module, ready, artifact)
-    facts = tuple(
-        replace(f, limits=artifact.limits.get(f.kernel, ()))
-        for f in kernel_facts(recorder.module, ready, state, debug=options.debug)
-    )
+    known = kernel_facts(recorder.module, ready, state, debug=options.debug)
+    facts = with_lowering(known, artifact.limits, artifact.temporaries)
     artifact = replace(artifact, constants=constants, facts=facts)
     names = sorted(recorder.names)
     store.put(_artifact_key(key, module, names), artifact.to_bytes())

@@ -90,6 +90,18 @@ def kernel_facts(
     return tuple(made.values())
 
 
+def with_lowering(
+    facts: Sequence[KernelFacts],
+    limits: Mapping[str, tuple[str, ...]],
+    temporaries: Mapping[str, tuple[str, ...]],
+) -> tuple[KernelFacts, ...]:
+    """Return the facts with those that lowering found, by the names of the kernels."""
+    return tuple(
+        replace(f, limits=limits.get(f.kernel, ()), temporaries=temporaries.get(f.kernel, ()))
+        for f in facts
+    )
+
+
 def with_steps_of(facts: Sequence[KernelFacts], state: State) -> tuple[KernelFacts, ...]:
     """Return the facts with the steps of the schedule that was compiled.
 

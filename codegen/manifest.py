@@ -221,6 +221,9 @@ class KernelFacts:
     limits : tuple of str
         The conditions under which the version of the kernel with 32-bit indices runs, as terms
         over its symbols; empty if there is no such version.
+    temporaries : tuple of str
+        The temporaries in the scratch memory of a launch, with their sizes and offsets in bytes as
+        terms over the symbols of the kernel; those with disjoint live ranges share memory.
     debug : bool
         Whether every access is checked at run time.
     """
@@ -239,6 +242,7 @@ class KernelFacts:
     facts: tuple[FactSpec, ...] = ()
     indices: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
+    temporaries: tuple[str, ...] = ()
     debug: bool = False
 
 

@@ -14,7 +14,7 @@ from ..ir.dtype import DTYPES, DType, bf16, f16, f32, f64
 from ..ir.graph.operators import OPERATORS
 from ..ir.graph.operators.binary import BinaryOperator
 from ..ir.graph.operators.unary import UnaryOperator
-from ..ir.loop.element_functions import FUNCTIONS, ElementFunction
+from ..ir.loop.element_functions import COMPLEX_UNITS, FUNCTIONS, ElementFunction
 from .lower.passes.sum_in_blocks import CONTRACTION_TERMS, SUM_TERMS
 
 FLOATS: Final = (f64, f32, f16, bf16)
@@ -134,6 +134,18 @@ DEVIATIONS: Final = (
         "infinite, NaN, or 0 for some of them",
         "infinite, NaN, or 0 for some of them",
     ),
+    Deviation(
+        "`sin`, `cos`, `sinh`, and `cosh` of complex numbers if one part of the result is NaN",
+        "a zero or infinite other part of either sign",
+        "either",
+        "either",
+    ),
+    Deviation(
+        "`pow` of complex numbers with an infinite or NaN part",
+        "`exp(y * log(x))`: NaN where an intermediate result is NaN",
+        "0, infinite, or NaN",
+        "NaN for most of them",
+    ),
 )
 """The deviations; a test runs each of them."""
 
@@ -182,7 +194,8 @@ _COMPLEX: Final = """
 The bounds of the parts of complex results are absolute: in unit roundoffs u of the dtype of the
 parts, with x = a + bi and y = c + di. Products are not contracted to fused multiply-add, so `mul`
 and `div` have the same bits on all targets. Infinities, NaN, and the signs of zeros are those of
-the scalar functions of NumPy for all functions. Complex sums have the bounds of `sum` and `matmul`
+the scalar functions of NumPy, but for the deviations below. Branch cuts are those of NumPy: the
+sign of a zero selects the side of a cut. Complex sums have the bounds of `sum` and `matmul`
 for each part, with 2 u S more for `matmul`; `prod` of n numbers has 3 n u P.
 """
 
@@ -192,6 +205,16 @@ COMPLEX_BOUNDS: Final = (
     ("`mul`", "2 u (abs(a c) + abs(b d)), and 2 u (abs(a d) + abs(b c))", "no part overflows"),
     ("`div`", "8 u abs(x / y)", "all y but 0; overflows or vanishes only if the result does"),
     ("`exp`", "12 u of each part", "overflows only if the result does"),
+    (
+        "`log`, `sqrt`, `sin`, `cos`, `tan`, `asin`, `acos`, `atan`, and the hyperbolic functions",
+        f"{COMPLEX_UNITS} u abs(y)",
+        "all but poles; overflows only if the result does",
+    ),
+    (
+        "`pow`",
+        "4 (1 + abs(y log(x))) u abs(x ** y); as products for constant integers up to 100",
+        "finite operands, as `exp(y * log(x))`",
+    ),
     ("`abs`", "as `hypot`", "overflows only if the result does"),
     ("`angle`", "as `atan2`", "all"),
 )

@@ -216,6 +216,19 @@ class DType:
         """True if NumPy itself lacks the dtype, so ``ml_dtypes`` defines it."""
         return not hasattr(np, self.stored)
 
+    def rounds_to_nan(self, value: float) -> bool:
+        """Return whether a number rounds to NaN, because a float without infinity is too small.
+
+        Examples
+        --------
+        >>> f8_e4m3.rounds_to_nan(464.0), f8_e4m3.rounds_to_nan(-465.0), f16.rounds_to_nan(1e9)
+        (False, True, False)
+        """
+        if not self.is_float or self.special == "ieee" or math.isnan(value):
+            return False
+        step = math.ldexp(2.0, math.frexp(self.largest)[1] - 2 - self.mantissa)
+        return abs(value) > self.largest + step / 2
+
     def is_exact_in(self, wider: DType) -> bool:
         """Return whether a dtype of floats or their pairs contains all values of this one."""
         own, other = self.part, wider.part

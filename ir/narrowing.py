@@ -14,6 +14,12 @@ from .dtype import DType, f32
 
 Array = NDArray[Any]
 
+_EXACT = 1 << 53
+"""Integers of a smaller magnitude are doubles."""
+
+_LOST = (1 << 11) - 1
+"""The bits of an integer of 64 bits that a double may lose."""
+
 
 def rounded_to_odd(x: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return doubles as odd singles, so that rounding them once more is correct.
@@ -34,6 +40,19 @@ def rounded_to_odd(x: NDArray[np.float64]) -> NDArray[np.float32]:
     return (bits | inexact.astype(np.uint32)).view(np.float32)
 
 
+def _with_53_bits(x: Array) -> Array:
+    """Return integers that doubles represent, and that have the same narrow floats.
+
+    The lowest bits of a large integer are replaced by one bit, which is set if any of them was.
+    """
+    if x.dtype.kind not in "iu" or x.dtype.itemsize < np.float64().itemsize:
+        return x
+    small = (x < _EXACT) & (x > -_EXACT if x.dtype.kind == "i" else x >= 0)
+    low = x & x.dtype.type(_LOST)
+    folded = (x - low) | np.where(low != 0, _LOST + 1, 0).astype(x.dtype)
+    return np.where(small, x, folded)
+
+
 def narrowed(x: Array, dtype: DType) -> Array:
     """Return numbers as floats of a dtype, each rounded once.
 
@@ -50,4 +69,4 @@ def narrowed(x: Array, dtype: DType) -> Array:
         given = np.asarray(x)
         if given.dtype == f32.numpy:
             return given.astype(storage)
-        return rounded_to_odd(given.astype(np.float64)).astype(storage)
+        return rounded_to_odd(_with_53_bits(given).astype(np.float64)).astype(storage)

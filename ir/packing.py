@@ -7,17 +7,22 @@ which are zero in packed arrays made here and are ignored otherwise.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
+from operator import index
+from typing import Any, Final, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TilewrightError
-from .dtype import DType, dtype as dtype_named
+from .dtype import DTYPES, DType, dtype as dtype_named
 from .sizes import storage_bytes
 
 Array = NDArray[Any]
 Bytes = NDArray[np.uint8]
+
+_INTEGERS: Final = frozenset(row.stored for row in DTYPES.values() if row.is_packed)
+"""The names of the dtypes of arrays of packed integers, one element per item."""
 
 
 class PackingError(TilewrightError):
@@ -36,6 +41,11 @@ def pack(array: Array, dtype: DType) -> Bytes:
     dtype : DType
         A packed dtype.
 
+    Raises
+    ------
+    PackingError
+        If the elements are not integers.
+
     Examples
     --------
     >>> from .dtype import i4
@@ -44,7 +54,7 @@ def pack(array: Array, dtype: DType) -> Bytes:
     """
     _check_packed(dtype)
     low = np.uint8(2**dtype.bits - 1)
-    fields: Bytes = np.asarray(array).reshape(-1).astype(np.int8).view(np.uint8) & low
+    fields: Bytes = _integers(array, dtype).reshape(-1).astype(np.int8).view(np.uint8) & low
     size = storage_bytes(int(fields.size), dtype)
     groups = np.zeros(size * dtype.per_byte, np.uint8)
     groups[: fields.size] = fields
@@ -118,7 +128,8 @@ class PackedArray:
     Raises
     ------
     PackingError
-        If the number of bytes is not that of the shape.
+        If the number of bytes is not that of the shape, or a dimension is not an integer of at
+        least 0.
 
     Examples
     --------
@@ -130,9 +141,14 @@ class PackedArray:
     def __init__(self, data: Bytes, shape: tuple[int, ...], dtype: DType | str) -> None:
         """Check the size of the data."""
         self.data = data
-        self.shape = tuple(shape)
+        self.shape = _dimensions(shape)
         self.dtype = dtype_named(dtype)
         _check_packed(self.dtype)
+        if not isinstance(cast("object", data), np.ndarray):
+            raise PackingError(
+                f"expected an array of dtype uint8, got {type(data).__name__}",
+                hint="np.frombuffer(data, np.uint8) is an array of bytes",
+            )
         _check_size(data, self.shape, self.dtype)
         if data.ndim != 1 or not data.flags.c_contiguous:
             raise PackingError(
@@ -164,6 +180,31 @@ class PackedArray:
     def __repr__(self) -> str:
         """Return shape and dtype as text."""
         return f"PackedArray({self.shape}, {self.dtype})"
+
+
+def _integers(array: Array, dtype: DType) -> Array:
+    """Return an array of integers or bools; raise an error for other elements."""
+    values = np.asarray(array)
+    if values.dtype.kind in "iub" or values.dtype.name in _INTEGERS or not values.size:
+        return values
+    raise PackingError(
+        f"expected integers to pack as {dtype}, got elements of dtype {values.dtype}",
+        hint="convert them first: np.clip(np.rint(x), low, high).astype(np.int8)",
+    )
+
+
+def _dimensions(shape: object) -> tuple[int, ...]:
+    """Return a shape as a tuple of integers, none of which is negative."""
+    try:
+        dims = tuple(index(d) for d in cast("Iterable[SupportsIndex]", shape))
+    except TypeError:
+        dims = None
+    if dims is None or any(d < 0 for d in dims):
+        raise PackingError(
+            f"expected a tuple of integers of at least 0 as shape, got {shape!r}",
+            hint="write (n,) for one dimension",
+        )
+    return dims
 
 
 def _check_packed(dtype: DType) -> None:

@@ -7,7 +7,7 @@ from math import prod
 from typing import Final, overload
 
 from .dtype import BYTE, DType
-from .symbolic import Expr, ceildiv, const_value, product
+from .symbolic import Expr, ceildiv, const_value, maximum, product
 
 SIZE_LIMIT: Final = 1 << 60
 """The number of bytes that no tensor reaches; larger sizes overflow 64-bit addresses."""
@@ -44,6 +44,18 @@ def shape_bytes(shape: Iterable[Expr], dtype: DType) -> Expr:
     n * 12
     """
     return storage_bytes(product(tuple(shape)), dtype)
+
+
+def allocated_shape(shape: Iterable[Expr]) -> tuple[Expr, ...]:
+    """Return the dimensions of an allocation, with 0 in place of negative ones.
+
+    Examples
+    --------
+    >>> from .symbolic import as_expr, var
+    >>> allocated_shape((var("n", lower=0), var("m") - 3, as_expr(4)))
+    (n, max(0, m - 3), 4)
+    """
+    return tuple(d if d.lower is not None and d.lower >= 0 else maximum(d, 0) for d in shape)
 
 
 def size_problem(shape: Iterable[Expr], dtype: DType) -> str:

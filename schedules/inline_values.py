@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from ..ir.analysis.evaluated import evaluated_where
@@ -53,17 +53,22 @@ class Producer:
         The values with names, in order.
     stores : Mapping[Buffer, Store]
         The store to each buffer.
+    constants : Mapping[Var, Expr]
+        The values, in the block that loads the elements, of iteration variables that are not
+        indices of a store.
     """
 
     variables: tuple[Var, ...]
     binds: tuple[Bind, ...]
     stores: Mapping[Buffer, Store]
+    constants: Mapping[Var, Expr] = field(default_factory=dict[Var, Expr])
 
     def point(self, load: Load) -> Point:
         """Return the iteration that computes a loaded element; 0 for variables of extent 1."""
         pairs = zip(self.stores[load.buffer].indices, load.indices, strict=True)
         at = {index: new for index, new in pairs if isinstance(index, Var)}
-        return tuple(at.get(v, _ZERO) for v in self.variables)
+        known = {**self.constants, **at}
+        return tuple(known.get(v, _ZERO) for v in self.variables)
 
     def loads(self, value: Element) -> Iterator[Load]:
         """Yield the loads in a value of the buffers that the block stores to."""

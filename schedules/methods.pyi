@@ -122,6 +122,10 @@ class ScheduleMethods:
         """Bind the last spatial loop of every nest to threads, and the others to thread blocks."""
     def schedule_gpu_rows(self, function: FunctionRef | str) -> None:
         """Run each row in one thread block: rows are bound to thread blocks, columns to threads."""
+    def schedule_gpu_scan_runs(self, function: FunctionRef | str) -> None:
+        """Divide long scans into runs of the threads of a thread block."""
+    def schedule_gpu_scans(self, function: FunctionRef | str) -> None:
+        """Divide a long scan into parts, each of which one thread block computes."""
     def schedule_gpu_serial(self, function: FunctionRef | str) -> None:
         """Run every nest in one thread."""
     def schedule_kernel(self, function: FunctionRef | str) -> None:

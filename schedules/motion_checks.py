@@ -20,7 +20,7 @@ from ..ir.analysis import (
 from ..ir.analysis.races import kind_conflicts
 from ..ir.loop.nodes import Block, Buffer, For, IterVar, Let, Stmt
 from ..ir.loop.visit import path_to, stores
-from ..ir.symbolic import Var, const_value, free_vars, to_text
+from ..ir.symbolic import Expr, Var, const_value, free_vars, to_text
 from .apply import Primitive
 from .domain_checks import branch_around
 from .handles import BlockRef, Handle, LoopRef, buffer_ref, loop_ref, refs_of
@@ -132,23 +132,39 @@ def plain_store_problems(
 ) -> Iterator[Problem]:
     """Yield a problem if the write indices of a block are not its spatial iteration variables.
 
-    Each variable must occur once. A variable of extent 1 may be missing, and the index of a
-    dimension of size 1 may be a constant.
+    Each variable must occur once. A variable of extent 1 may be missing, and so may one that has
+    one value while the buffer is allocated. The index of a dimension of size 1 may be a constant.
     """
     for access in writes(state.block(ref)):
         yield from _index_problems(state, ref, requirement, access)
+
+
+def left_out(tree: Tree, block: Block, access: Access) -> dict[Var, Expr]:
+    """Return the iteration variables that are not indices of a store, with their bindings.
+
+    These have one value while the buffer of the store is allocated. Variables of extent 1 are
+    omitted.
+    """
+    alloc = tree.allocs.get(access.buffer)
+    constant = {} if alloc is None else constant_iters(block, alloc)
+    single = {v.var for v in block.iters if const_value(v.extent) == 1}
+    return {
+        v: span.start for v, span in constant.items() if v not in access.indices and v not in single
+    }
 
 
 def _index_problems(
     state: State, ref: BlockRef, requirement: Requirement, access: Access
 ) -> Iterator[Problem]:
     block, indices = state.block(ref), access.indices
-    variables = [i for i in indices if isinstance(i, Var)]
+    own = {v.var for v in block.iters}
+    variables = [i for i in indices if isinstance(i, Var) and i in own]
     spatial = {v.var for v in block.iters if v.kind == "spatial" and const_value(v.extent) != 1}
+    spatial -= left_out(state.tree(ref.function), block, access).keys()
     others = [
         i
         for i, size in zip(indices, access.buffer.shape, strict=True)
-        if not isinstance(i, Var) and size != 1
+        if i not in variables and size != 1
     ]
     if others or len(set(variables)) < len(variables) or not spatial <= set(variables):
         yield Problem(

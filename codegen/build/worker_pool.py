@@ -59,7 +59,7 @@ class CompileJob:
 
 
 class UnoptimizedCodeWarning(UserWarning):
-    """A kernel that was compiled without optimization because LLVM aborted while optimizing it.
+    """A kernel that was compiled with less or no optimization because LLVM aborted.
 
     The results are correct, but the kernel may be slow. Please report it as a bug.
     """
@@ -259,8 +259,9 @@ class WorkerPool:
     ) -> bytes:
         """Run one job and return its output; a crashed worker is restarted.
 
-        The job runs again after a crash, and after two crashes without optimization, because LLVM
-        may abort in an optimization; an ``UnoptimizedCodeWarning`` reports it.
+        The job runs again after a crash, and after two crashes with less optimization, at last
+        without, because LLVM may abort in an optimization; an ``UnoptimizedCodeWarning`` reports
+        it.
 
         Raises
         ------
@@ -296,8 +297,8 @@ class WorkerPool:
     def _attempt(
         worker: Worker, job: CompileJob, timeout: float, poll: Callable[[], None]
     ) -> bytes:
-        """Run a job; a second time if the worker exits, and at last without optimization."""
-        tries = (job, job, replace(job, opt=0)) if job.opt else (job, job)
+        """Run a job; if the worker exits, a second time, then at the lower optimization levels."""
+        tries = (job, job, *(replace(job, opt=k) for k in range(min(job.opt, 2) - 1, -1, -1)))
         reason = ""
         for left, tried in zip(range(len(tries) - 1, -1, -1), tries, strict=True):
             try:
@@ -317,7 +318,8 @@ class WorkerPool:
                     ) from error
             else:
                 if tried.opt != job.opt:
-                    warnings.warn(UnoptimizedCodeWarning(_unoptimized(job, reason)), stacklevel=2)
+                    text = _unoptimized(job, tried.opt, reason)
+                    warnings.warn(UnoptimizedCodeWarning(text), stacklevel=2)
                 return output
         raise CompileError(f"{job.name} was not compiled")
 
@@ -416,8 +418,9 @@ class _Batch:
             self._events.put(position)
 
 
-def _unoptimized(job: CompileJob, reason: str) -> str:
-    return f"{job.name} was compiled without optimization, because LLVM aborted: {reason.strip()}"
+def _unoptimized(job: CompileJob, opt: int, reason: str) -> str:
+    level = f"at optimization level {opt} instead of {job.opt}" if opt else "without optimization"
+    return f"{job.name} was compiled {level}, because LLVM aborted: {reason.strip()}"
 
 
 def _exit_reason(code: int | None) -> str:

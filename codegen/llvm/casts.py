@@ -53,11 +53,36 @@ def _float_to_integer(em: Emitter, operand: str, source: VectorType, target: Vec
 
 def _integer_to_float(em: Emitter, operand: str, source: VectorType, target: VectorType) -> str:
     if _is_half(target):
-        exact = source.dtype.bits < f32.bits or target.dtype is bf16
-        wide = _retyped(source, f32 if exact else f64)
+        if target.dtype is bf16:
+            wide = _retyped(source, f32 if source.dtype.bits <= f32.bits else f64)
+            if source.dtype.bits >= f32.bits:
+                operand = _exactly(em, operand, source, wide.dtype.mantissa + 1)
+        else:
+            wide = _retyped(source, f32 if source.dtype.bits < f32.bits else f64)
         return convert(em, _integer_to_float(em, operand, source, wide), wide, target)
     name = "sitofp" if source.dtype.kind == "int" else "uitofp"
     return em.op(f"{name} {type_name(source)} {operand} to {type_name(target)}")
+
+
+def _exactly(em: Emitter, operand: str, source: VectorType, digits: int) -> str:
+    """Emit integers of at most some digits whose narrow floats are those of the operand.
+
+    The lowest bits of a large integer are replaced by one bit, which is set if any of them was.
+    """
+    of, bit, lost = type_name(source), vector("i1", source.lanes), source.dtype.bits - digits
+
+    def number(value: int) -> str:
+        return splat(str(value), f"i{source.dtype.bits}", source.lanes)
+
+    signed = source.dtype.kind == "int"
+    moved = em.op(f"add {of} {operand}, {number(1 << digits)}") if signed else operand
+    small = em.op(f"icmp ult {of} {moved}, {number(1 << (digits + signed))}")
+    low = em.op(f"and {of} {operand}, {number((1 << lost) - 1)}")
+    inexact = em.op(f"icmp ne {of} {low}, {number(0)}")
+    sticky = em.op(f"select {bit} {inexact}, {of} {number(1 << lost)}, {of} {number(0)}")
+    high = em.op(f"and {of} {operand}, {number(-1 << lost)}")
+    folded = em.op(f"or {of} {high}, {sticky}")
+    return em.op(f"select {bit} {small}, {of} {operand}, {of} {folded}")
 
 
 def _integer_to_integer(em: Emitter, operand: str, source: VectorType, target: VectorType) -> str:

@@ -31,12 +31,16 @@ def _initialize_all() -> None:
 
 
 def target_machine(cpu: Cpu, opt: int = 2) -> binding.TargetMachine:
-    """Return the LLVM target machine of a CPU; with ``opt`` 0 it generates code in linear time."""
+    """Return the LLVM target machine of a CPU.
+
+    With ``opt`` 0 it generates code in linear time, and with 1 it selects and schedules
+    instructions with fewer optimizations than with 2 or 3.
+    """
     _initialize_all()
     return binding.Target.from_triple(cpu.triple).create_target_machine(
         cpu=cpu.name,
         features=cpu.features,
-        opt=2 if opt else 0,
+        opt=min(opt, 2),
         reloc="pic",
         codemodel="small",
         abiname=cpu.abi,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import exp, inf
+from math import exp, inf, nan
 from typing import Final, TypeAlias, assert_never
 
 from ...ir.dtype import DType, bool_
@@ -31,6 +31,7 @@ from ...ir.loop.nodes import (
     Where,
 )
 from ...ir.loop.visit import walk_element
+from .complex_functions import FUNCTIONS_OF_PARTS, SCALES, Function, elements_of, leaf, logarithm
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,12 @@ class Pair:
 Parts: TypeAlias = "Element | Pair"
 Loads: TypeAlias = Callable[[Load], Parts]
 
-_SCALES: Final = {"f32": (2.0**60, 2.0**80), "f64": (2.0**500, 2.0**600)}
-"""The magnitude above which, or below whose reciprocal, a quotient is scaled, and the factor."""
-
 _SHIFTS: Final = {"f32": (80.0, 64.0), "f64": (700.0, 512.0)}
 """The exponent above which, and the number by which, the operand of exp is reduced."""
+
+
+MAX_FACTORS: Final = 100
+"""The absolute value of the largest constant exponent of a power that is a product."""
 
 
 class _Guard:
@@ -213,6 +215,8 @@ class ComplexValues:
                 return Binary("atan2", x.imag, x.real)
             case "exp":
                 return self._exp(self._held(x))
+            case _ if op in FUNCTIONS_OF_PARTS:
+                return self._of_parts(FUNCTIONS_OF_PARTS[op], self._held(x))
             case _:
                 raise TypeError(f"function {op!r} of a complex element")
 
@@ -228,6 +232,8 @@ class ComplexValues:
                 return self._product(self._shared(x), self._shared(y))
             case "div":
                 return self._quotient(self._held(x), self._held(y))
+            case "pow":
+                return self._power(self._held(x), self._held(y))
             case _:
                 raise TypeError(f"function {op!r} of complex elements")
 
@@ -240,7 +246,7 @@ class ComplexValues:
 
     def _scale(self, x: Pair) -> Element:
         """Return a power of two that brings a number into the range without overflow."""
-        limit, factor = _SCALES[x.dtype.name]
+        limit, factor = SCALES[x.dtype.name]
         size = self.bind(Binary("max", Unary("abs", x.real), Unary("abs", x.imag)), x.dtype)
         small = Compare("lt", size, x.number(1 / limit))
         usual = Where(small, x.number(factor), x.number(1.0))
@@ -284,6 +290,47 @@ class ComplexValues:
 
         return parts.each(scaled)
 
+    def _of_parts(self, function: Function, x: Pair) -> Pair:
+        """Apply a formula to the parts, which are leaves."""
+        parts = function(leaf(x.real, x.dtype), leaf(x.imag, x.dtype))
+        real, imag = elements_of(parts, self.bind)
+        return Pair(real, imag, x.dtype)
+
+    def _power(self, x: Pair, y: Pair) -> Pair:
+        """Return ``exp(y * log(x))``; a product for constant integers."""
+        match y:
+            case Pair(real=Number(value=count), imag=Number(value=0.0)):
+                if float(count).is_integer() and abs(count) <= MAX_FACTORS:
+                    return self._repeated(x, int(count))
+            case _:
+                pass
+        zero, one, missing = x.number(0.0), x.number(1.0), x.number(nan)
+        product = self._product(y, self._held(self._of_parts(logarithm, x)))
+        found = self._exp(self._held(product))
+        base, exponent = (self.bind(_is_zero(of), bool_) for of in (x, y))
+        grows = self.bind(Compare("gt", y.real, zero), bool_)
+        limit = self.bind(Where(grows, zero, missing), x.dtype)
+
+        def chosen(part: Element, unit: Number) -> Element:
+            return Where(exponent, unit, Where(base, limit, part))
+
+        return Pair(chosen(found.real, one), chosen(found.imag, zero), x.dtype)
+
+    def _repeated(self, x: Pair, count: int) -> Pair:
+        """Return the power with a constant integer exponent by repeated squaring."""
+        unit = _real(x.number(1.0))
+        made: Pair | None = None
+        factor, rest = x, abs(count)
+        while rest:
+            if rest % 2:
+                made = factor if made is None else self._held(self._product(made, factor))
+            rest //= 2
+            if rest:
+                factor = self._held(self._product(factor, factor))
+        if made is None or count >= 0:
+            return made or unit
+        return self._quotient(unit, made)
+
     def _exp(self, x: Pair) -> Pair:
         """Return ``exp(re) * (cos(im), sin(im))``, which overflows only if the result does."""
         of = x.dtype
@@ -323,6 +370,11 @@ class _Otherwise(_Guard):
                 condition = Binary("and", self._outer.value(), condition)
             self.bound = self._values.bound_before(condition, bool_)
         return self.bound
+
+
+def _is_zero(x: Pair) -> Element:
+    zero = x.number(0.0)
+    return Binary("and", Compare("eq", x.real, zero), Compare("eq", x.imag, zero))
 
 
 def _real(element: Element) -> Pair:

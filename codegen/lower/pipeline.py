@@ -47,10 +47,11 @@ from .passes.vectorize_reducers import VectorizeReducers
 from .thread_passes.check_launch import CheckLaunch
 from .thread_passes.insert_barriers import InsertBarriers
 from .thread_passes.narrow_indices import NarrowIndices
+from .thread_passes.widen_strided_accesses import WidenStridedAccesses
 from .to_thread.buffer_addresses import BufferAddresses
 from .to_thread.context import LoweringContext
 from .to_thread.gpu_kernel import lower_threads
-from .to_thread.scratch import Scratch
+from .to_thread.scratch import Scratch, ScratchTemporary
 from .to_thread.statements import StatementLowering
 
 PASSES: Final[tuple[Pass, ...]] = (
@@ -81,6 +82,7 @@ PASSES: Final[tuple[Pass, ...]] = (
 
 THREAD_PASSES: Final[tuple[type[ThreadPass], ...]] = (
     CheckLaunch,
+    WidenStridedAccesses,
     InsertBarriers,
     NarrowIndices,
 )
@@ -123,6 +125,8 @@ class LoweredKernel:
         The symbol in ``scratch`` for the number of workers that a parallel region may use.
     parallel : bool
         Whether the kernel has parallel regions.
+    temporaries : tuple of ScratchTemporary
+        The temporaries in the scratch argument, with their offsets.
     """
 
     name: str
@@ -132,6 +136,7 @@ class LoweredKernel:
     scratch: Expr | None
     threads: Var
     parallel: bool
+    temporaries: tuple[ScratchTemporary, ...] = ()
 
 
 def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> LoweredKernel:
@@ -267,12 +272,13 @@ def _cpu_kernel(
         scratch.size,
         scratch.threads,
         lowering.parallel,
+        scratch.temporaries,
     )
 
 
 def _gpu_kernel(func: PrimFunc, context: LoweringContext) -> LoweredKernel:
     symbols = kernel_symbols(func)
-    kernel, scratch = lower_threads(func, symbols, kernel_checked(func), context)
+    kernel, scratch, temporaries = lower_threads(func, symbols, kernel_checked(func), context)
     return LoweredKernel(
         func.name,
         kernel,
@@ -281,6 +287,7 @@ def _gpu_kernel(func: PrimFunc, context: LoweringContext) -> LoweredKernel:
         scratch,
         var("threads", lower=1),
         parallel=False,
+        temporaries=temporaries,
     )
 
 

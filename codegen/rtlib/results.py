@@ -27,6 +27,10 @@ HEADER = 88
 Shape and strides follow.
 """
 
+MAJOR_VERSION = 1
+"""The version of DLPack; 1.1 is the first one with the codes of 8-bit floats."""
+MINOR_VERSION = 1
+
 
 @rtlib_function
 def make_result(call: Ptr, position: int, rank: int, dtype: int, size: int) -> Ptr:
@@ -57,8 +61,8 @@ def make_result(call: Ptr, position: int, rank: int, dtype: int, size: int) -> P
     if block == NULL:
         return NULL
     source = load_ptr(call, layout.CALL_TABLE)
-    store_i32(block, 0, 1)
-    store_i32(block, 4, 0)
+    store_i32(block, 0, MAJOR_VERSION)
+    store_i32(block, 4, MINOR_VERSION)
     store_ptr(block, 8, move(block, 80))
     store_ptr(block, 16, load_ptr(source, runtime_table.RELEASE))
     store_i64(block, 24, 0)

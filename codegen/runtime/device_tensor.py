@@ -39,7 +39,7 @@ class DLTensor(ctypes.Structure):
     )
 
 
-class _Versioned(ctypes.Structure):
+class Versioned(ctypes.Structure):
     """``DLManagedTensorVersioned``, of DLPack 1.0 and later."""
 
     _fields_ = (
@@ -200,7 +200,7 @@ class DeviceTensor:
             # Kernels run on the legacy default stream; other streams may not synchronize with it.
             self._holder.wait()
         if max_version is not None and max_version[0] >= 1:
-            managed = _Versioned(1, 0, None, _FORGET, 0, self._description)
+            managed = Versioned(1, 0, None, _FORGET, 0, self._description)
             name = b"dltensor_versioned"
         else:
             managed = _Plain(self._description, None, _FORGET)
@@ -239,7 +239,7 @@ def element_type(code: int, bits: int) -> DType:
 
 def from_managed(managed: int, holder: TensorDevice, element: DType) -> DeviceTensor:
     """Return a managed tensor of native code as a tensor that frees it when it is destroyed."""
-    head = _Versioned.from_address(managed)
+    head = Versioned.from_address(managed)
     tensor: DLTensor = head.tensor
     shape = (
         tuple((ctypes.c_int64 * tensor.ndim).from_address(tensor.shape or 0)) if tensor.ndim else ()

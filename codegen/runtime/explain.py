@@ -294,6 +294,11 @@ def alias_error(spec: FunctionSpec, site: CheckSite) -> TilewrightError:
     )  # fmt: skip
 
 
+def range_error(spec: FunctionSpec, site: CheckSite, value: int) -> TilewrightError:
+    """Return the error of a value of a symbol outside of its declared range."""
+    return _program(spec, site, (value,))
+
+
 def _program(spec: FunctionSpec, site: CheckSite, numbers: Sequence[int]) -> TilewrightError:
     symbols = dict(zip(site.names, numbers, strict=False))
     text, values, first = site.text, values_text(symbols), numbers[0]

@@ -130,6 +130,7 @@ class Explanation:
         rows += [("relies on", f"{f.text} ({f.origin}; {f.discharge})") for f in kernel.facts]
         rows += [("index from memory", text) for text in kernel.indices]
         rows += [("32-bit indices if", text) for text in kernel.limits]
+        rows += [("temporary", text) for text in kernel.temporaries]
         checked = "every access, because of debug=True" if kernel.debug else _index_checks(kernel)
         rows.append(("checks at run time", checked))
         title = f"kernel {kernel.kernel} of {kernel.function}"

@@ -17,10 +17,8 @@ from ...locks import renew_in_children, uninterrupted
 from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_address
 from ..errors import StateError
-from ..lower.host.context import dtype_code
 from ..lower.host.entry_wrappers import public_name
 from ..lower.host.function import entry_symbol
-from ..lower.host.results import result_code
 from ..lower.host.to_thread import CODE_CHECK
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
 from ..rtlib import layout, workspaces
@@ -349,7 +347,7 @@ def _argument_writer(param: ParamSpec) -> ArgumentWriter:
     row = dtype_named(param.dtype)
     if row.is_packed:
         return pass_packed(row, written=param.access != "in")
-    return pass_tensor if result_code(row) == dtype_code(row) else pass_extension(row)
+    return pass_extension(row) if row.is_extension else pass_tensor
 
 
 def _free_arenas(instance: Any, table: RuntimeTable, slot: int) -> None:

@@ -6,6 +6,7 @@ import operator
 from typing import Any, Final, cast
 
 from ...errors import TilewrightError
+from ..manifest import CheckSite
 
 SIZE_LIMIT: Final = 1 << 62
 """Sizes must be less than this number of bytes."""
@@ -38,6 +39,25 @@ def symbol_value(name: str, value: object, where: str) -> int:
             details={"symbol": name, "value": str(value)},
         )
     return size
+
+
+def in_range(site: CheckSite, value: int) -> bool:
+    """Return whether a value satisfies the check of the declared range of a symbol.
+
+    Examples
+    --------
+    >>> [in_range(CheckSite("bound", "n <= 8", names=("n",)), n) for n in (8, 9)]
+    [True, False]
+    """
+    match site.text.removeprefix(site.names[0]).split():
+        case [">=", limit]:
+            return value >= int(limit)
+        case ["<=", limit]:
+            return value <= int(limit)
+        case ["is", "a", "multiple", "of", step]:
+            return value % int(step) == 0
+        case _:
+            raise ValueError(f"expected the check of a range, got {site.text!r}")
 
 
 def bytes_text(count: int) -> str:

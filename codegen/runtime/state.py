@@ -22,12 +22,13 @@ from ...nearest import listed, missing_attribute
 from ..errors import OutOfMemoryError, SizeError, StateError
 from ..lower.host.entry_wrappers import public_name
 from ..lower.host.sizes import LIMIT
-from ..manifest import FunctionSpec, ParamSpec
+from ..manifest import CheckSite, FunctionSpec, ParamSpec
 from ..messages import Message
 from ..rtlib import layout
 from .device import RemoteDevice
 from .device_tensor import DeviceTensor
-from .sizes import bytes_text, symbol_value
+from .explain import range_error
+from .sizes import bytes_text, in_range, symbol_value
 
 Array = NDArray[Any]
 HostMemory: TypeAlias = "Array | PackedArray"
@@ -185,6 +186,14 @@ class ExecutableState(Mapping[str, Any]):
         """Return an independent state with the same values."""
         return self.copy()
 
+    def __contains__(self, name: object) -> bool:
+        """Return whether a state parameter has this name."""
+        return name in self._arrays
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the memory of a state parameter, or a default if no parameter has this name."""
+        return self._arrays.get(name, default)
+
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the state parameters."""
         return iter(self._arrays)
@@ -288,6 +297,8 @@ def new_state(source: StateSource, values: Mapping[str, Any]) -> ExecutableState
     ------
     StateError
         If a name is unknown, a size is missing, or an array does not fit.
+    FactError
+        If the size of a symbol is outside of its declared range.
     SizeError, OutOfMemoryError
         If the memory of a state parameter overflows, or is not available.
     """
@@ -311,11 +322,12 @@ def new_state(source: StateSource, values: Mapping[str, Any]) -> ExecutableState
     sizes = {n: symbol_value(n, v, "new_state") for n, v in values.items() if n not in params}
     for name, value in given.items():
         _bind(params[name], value, sizes)
+    _check_ranges(source.specs, sizes, given)
     arrays: dict[str, Memory] = {}
     on_host = source.device is None
     for name, (spec, param) in params.items():
         if len(param.shape) == param.rank:
-            shape = _declared(name, spec, param, sizes)
+            shape = _declared(spec, param, sizes, given.get(name))
         else:
             shape = _given(name, param, given.get(name))
         array = _zeros(name, shape, dtype_named(param.dtype), packed=on_host)
@@ -324,6 +336,55 @@ def new_state(source: StateSource, values: Mapping[str, Any]) -> ExecutableState
             _fill(array, value, name, dtype_named(param.dtype))
         arrays[name] = _uploaded(array, source.device)
     return ExecutableState(source, arrays)
+
+
+def _check_rank(name: str, param: ParamSpec, value: Any) -> None:
+    """Check that an initial array has the rank of its state parameter; a number is one element."""
+    shape = _shape_of(value)
+    if shape and len(shape) != param.rank:
+        raise StateError(
+            f"expected rank {param.rank}, got rank {len(shape)} (shape {shape})",
+            where=f"state {name!r} of type {param.annotation}",
+            hint="pass an array of this rank, or one number",
+        )
+
+
+def _shape_of(value: Any) -> tuple[int, ...]:
+    return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
+
+
+def _check_ranges(
+    specs: Sequence[FunctionSpec], given: Mapping[str, int], arrays: Mapping[str, Any]
+) -> None:
+    """Check the declared ranges of the symbols in the shapes of states.
+
+    Functions may have different ranges for a state that they share. A size is legal if a function
+    with the state accepts it.
+    """
+    problems: dict[str, list[TilewrightError | None]] = {}
+    for spec in specs:
+        sizes = dict(given)
+        for param in spec.states:
+            if param.name in arrays:
+                _bind((spec, param), arrays[param.name], sizes)
+        failed = {s.names[0]: s for s in spec.sites if s.kind == "bound" and not _holds(s, sizes)}
+        for param in spec.states:
+            symbols: dict[str, Var] = {s: var(s) for s in spec.symbols}
+            dims = (parse_expr(text, symbols) for text in param.shape)
+            used = {v.name for dim in dims for v in free_vars(dim)}
+            site = next((failed[name] for name in failed if name in used), None)
+            problem = None if site is None else range_error(spec, site, sizes[site.names[0]])
+            problems.setdefault(param.name, []).append(problem)
+    for found in problems.values():
+        if found[0] is not None and None not in found:
+            found[0].where = f"new_state, {found[0].where}"
+            raise found[0]
+
+
+def _holds(site: CheckSite, sizes: Mapping[str, int]) -> bool:
+    """Return whether the check of a range holds, or the size is not known."""
+    name = site.names[0]
+    return name not in sizes or in_range(site, sizes[name])
 
 
 def _uploaded(array: HostMemory, device: RemoteDevice | None) -> Memory:
@@ -378,7 +439,7 @@ def sizes_of(spec: FunctionSpec, arguments: Sequence[Any]) -> dict[str, int]:
 def _bind(owned: tuple[FunctionSpec, ParamSpec], value: Any, sizes: dict[str, int]) -> None:
     """Bind the symbols that are dimensions of a given array."""
     spec, param = owned
-    shape = tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
+    shape = _shape_of(value)
     if len(shape) == len(param.shape) == param.rank:
         for dim, size in zip(param.shape, shape, strict=True):
             if dim in spec.symbols:
@@ -386,13 +447,15 @@ def _bind(owned: tuple[FunctionSpec, ParamSpec], value: Any, sizes: dict[str, in
 
 
 def _declared(
-    name: str, spec: FunctionSpec, param: ParamSpec, sizes: Mapping[str, int]
+    spec: FunctionSpec, param: ParamSpec, sizes: Mapping[str, int], value: Any
 ) -> tuple[int, ...]:
-    """Return the shape of a state parameter."""
+    """Return the shape of a state parameter; ``value`` is its initial array, or None."""
+    name = param.name
     symbols: dict[str, Var] = {s: var(s) for s in spec.symbols}
     dims = [as_expr(cast("Expr", parse_expr(text, symbols))) for text in param.shape]
     missing = sorted({v.name for d in dims for v in free_vars(d)} - sizes.keys())
     if missing:
+        _check_rank(name, param, value)
         example = ", ".join(f"{symbol}=4" for symbol in missing)
         raise StateError(
             f"the shape of state {name!r}, {param.annotation}, depends on {', '.join(missing)}",
@@ -411,7 +474,7 @@ def _given(name: str, param: ParamSpec, value: Any) -> tuple[int, ...]:
             f"the shape of state {name!r}, {param.annotation}, is not declared",
             hint=f"pass an initial array: exe.new_state({name}=array)",
         )
-    return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
+    return _shape_of(value)
 
 
 def _zeros(name: str, shape: tuple[int, ...], element: DType, *, packed: bool) -> HostMemory:

@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.dtype import DType, dtype as dtype_named, from_numpy
+from ...ir.dtype import BYTE, DType, dtype as dtype_named, from_numpy, u8
 from ...ir.packing import PackedArray, storage_of, unpack
 from ...ir.sizes import storage_bytes
 from ..errors import ArgumentTypeError, SizeError
 from ..lower.host.context import dtype_code
-from ..lower.host.results import result_code
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
 from ..messages import Message
 from ..rtlib import layout
-from .device_tensor import DLTensor
+from .device_tensor import DLTensor, Versioned
 from .explain import NO_MEMORY, parameter_location, signature_excerpt
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -282,13 +281,20 @@ def address_of(array: Array) -> tuple[int, object]:
 
 
 def take_extension(address: int, dtype: DType) -> Array:
-    """Return a managed tensor of an extension type, passed as integers, as a NumPy array."""
-    return take_result(address).view(dtype.numpy)
+    """Return a managed tensor of an extension type of NumPy as a NumPy array."""
+    return _take_bits(address).view(dtype.numpy)
+
+
+def _take_bits(address: int) -> NDArray[Any]:
+    """Return a managed tensor of a dtype that NumPy cannot import as unsigned integers."""
+    tensor: DLTensor = Versioned.from_address(address).tensor
+    tensor.code, tensor.bits = u8.dlpack, max(tensor.bits, BYTE)
+    return take_result(address)
 
 
 def take_packed(address: int, dtype: DType) -> Array:
     """Return a managed tensor of a packed dtype as an array with one element per item."""
-    managed = take_result(address)
+    managed = _take_bits(address)
     size = storage_bytes(managed.size, dtype)
     # The array has one byte per element, the memory only those of the packed elements.
     data: NDArray[np.uint8] = np.lib.stride_tricks.as_strided(managed, (size,), (1,))
@@ -309,6 +315,6 @@ def result_converter(result: ResultSpec) -> Any:
     dtype = dtype_named(result.dtype)
     if dtype.is_packed:
         return partial(take_packed, dtype=dtype)
-    if result_code(dtype) != dtype_code(dtype):
+    if dtype.is_extension:
         return partial(take_extension, dtype=dtype)
     return take_result

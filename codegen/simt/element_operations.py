@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import MalformedProgramError
 from ...ir.dtype import DType, bf16, f64
+from ...ir.narrowing import narrowed
 from ...ir.thread.types import VectorType
 from .rounding import fma_double, fma_odd, fma_single, to_bfloat
 
@@ -179,7 +180,7 @@ def convert(target: DType, source: DType) -> Callable[[Array], Array]:
     if target is bf16 and source is f64:
         return to_bfloat
     if target is bf16:
-        return lambda x: x.astype(np.float32).astype(storage)
+        return lambda x: narrowed(x, bf16)[()]
     if target.name == "f16" and not source.is_float:
         return lambda x: x.astype(np.float64).astype(storage)
     return lambda x: x.astype(storage)

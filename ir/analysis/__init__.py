@@ -19,7 +19,6 @@ from .dependences import (
     OWN,
     Conflict,
     access_intervals,
-    binders_inside,
     bound_kinds,
     conflicts,
     covered_buffers,
@@ -33,10 +32,10 @@ from .dependences import (
     private_copies,
     region_at,
     writes_always,
-    writes_disjoint,
     writes_separate,
     written_in,
 )
+from .disjoint_writes import binders_inside, writes_disjoint
 from .domains import Coverage, Domain, executed_domain, loop_values, results_domain
 from .enclosing import enclosing, statements_around
 from .facts_at import assuming, outside_loops, within_loop, within_loops

@@ -140,11 +140,11 @@ def _in(
 
     match statement:
         case Store(buffer=buffer, indices=indices, value=value):
-            for load, guard in _loads_in(value):
+            for load, guard in guarded_loads(value):
                 yield access(load.buffer, load.indices, guard, writes=False)
             yield access(buffer, indices, writes=True)
         case Bind(value=value):
-            for load, guard in _loads_in(value):
+            for load, guard in guarded_loads(value):
                 yield access(load.buffer, load.indices, guard, writes=False)
         case Let(load=load):
             yield access(load.buffer, load.indices, writes=False)
@@ -162,7 +162,7 @@ def _in(
         yield from _in(child, block, inner, bound)
 
 
-def _loads_in(element: Element) -> Iterator[tuple[Load, Bool]]:
+def guarded_loads(element: Element) -> Iterator[tuple[Load, Bool]]:
     """Yield the loads of an element in order, with the condition of the selections around them."""
     stack: list[tuple[Element, Bool]] = [(element, TRUE)]
     while stack:

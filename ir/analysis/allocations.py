@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from ..loop.nodes import Block, Buffer, For, Let, PrimFunc, Stmt
+from ..sizes import allocated_shape
 from ..symbolic import Expr, Var, as_expr, maximum
 from ..symbolic.monotone import upper_limit
 from .tree import Tree, tree_of
@@ -98,9 +99,12 @@ def _largest(dim: Expr, ranges: list[_Range]) -> Expr | None:
 
 
 def temporary_shapes(function: PrimFunc) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
-    """Yield the temporaries of a function with their largest shapes, as far as these are known."""
+    """Yield the temporaries of a function with their largest shapes, as far as these are known.
+
+    A dimension that is negative has no elements.
+    """
     tree = tree_of(function)
     for buffer in tree.temporaries:
         known = [dim for dim in largest_shape(tree, buffer) if dim is not None]
         if len(known) == buffer.rank:
-            yield buffer, tuple(known)
+            yield buffer, allocated_shape(known)

@@ -22,10 +22,8 @@ from ..symbolic import (
     Le,
     Lt,
     Var,
-    any_of,
     conjuncts,
     const_value,
-    eq,
     free_vars,
     is_proved,
     linear_form,
@@ -34,14 +32,15 @@ from ..symbolic import (
     ne,
     substitute,
     to_text,
-    var,
 )
 from .accesses import Access, accesses, bindings_of, ranges_of, reads, writes
+from .disjoint_writes import binders_inside, proved_disjoint, same_elements, writes_disjoint
 from .enclosing import statements_around
 from .facts_at import assuming, within_loops
 from .intervals import Interval, interval_of, union
 from .iter_map import injective_in
 from .packed_accesses import byte_accesses
+from .segments import in_own_segment
 from .tree import Tree
 from .written_before_read import written_before_read, written_regions
 
@@ -126,12 +125,6 @@ def writes_always(tree: Tree, block: Block) -> bool:
 def loops_inside(tree: Tree, outer: For, block: Block) -> tuple[For, ...]:
     """Return the loops around a block and inside of ``outer``, outermost first."""
     above = tree.loops_above(block)
-    return above[above.index(outer) + 1 :]
-
-
-def binders_inside(tree: Tree, outer: For, block: Block) -> tuple[For | Let, ...]:
-    """Return the loops and lets around a block and inside of ``outer``, outermost first."""
-    above = tree.binders_above(block)
     return above[above.index(outer) + 1 :]
 
 
@@ -318,7 +311,7 @@ def _in_own_bytes(tree: Tree, loop: For, buffer: Buffer) -> bool:
         indices = first.bound()
         if all(a.bound() == indices for a in each) and (
             loop.var in injective_in(indices, ranges, within_loops(facts, inside[1:]))
-            or _proved_disjoint(loop, indices, ranges)
+            or proved_disjoint(loop, indices, ranges)
         ):
             return True
     return False
@@ -370,30 +363,18 @@ def _common_write(tree: Tree, loop: For, buffer: Buffer, writers: list[Block]) -
     return None
 
 
-def same_elements(tree: Tree, loop: For, buffer: Buffer, first: Block, second: Block) -> bool:
-    """Return whether the write indices of two blocks are the same terms of loops."""
-    a, b = (writes(block, buffer) for block in (first, second))
-    if len(a) != 1 or len(b) != 1:
-        return False
-    used = [frozenset[Var]().union(*map(free_vars, x.bound())) for x in (a[0], b[0])]
-    ours = [x for x in binders_inside(tree, loop, first) if x.var in used[0]]
-    theirs = [x for x in binders_inside(tree, loop, second) if x.var in used[1]]
-    if len(ours) != len(theirs):
-        return False
-    names = {y.var: x.var for x, y in zip(ours, theirs, strict=True)}
-    return a[0].bound() == tuple(substitute(i, names) for i in b[0].bound())
-
-
 def _in_own_part(tree: Tree, loop: For, buffer: Buffer) -> bool:
     """Return whether each iteration of a loop accesses only its own part of one dimension.
 
     The part starts at a multiple of the iteration, and is not larger than the absolute value of
-    this multiple. A part that is not larger than 0 has no elements.
+    this multiple; one that is not larger than 0 has no elements. Or it is a segment between
+    consecutive offsets.
     """
     if any(let.load.buffer is buffer for let in _lets(loop.body)):
         return False
     found = tuple(a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer)
-    return _has_own_part(tree, loop, found, tree.facts(loop.body))
+    known = _has_own_part(tree, loop, found, tree.facts(loop.body))
+    return known or in_own_segment(tree, loop, buffer)
 
 
 def _has_own_part(tree: Tree, loop: For, found: tuple[Access, ...], facts: Facts) -> bool:
@@ -503,38 +484,6 @@ def _lets(body: Stmt) -> list[Let]:
         return []
     inner = [let for child in children(body) for let in _lets(child)]
     return [body, *inner] if isinstance(body, Let) else inner
-
-
-def writes_disjoint(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
-    """Return whether different iterations of a loop write disjoint elements in a block."""
-    inside = (loop, *binders_inside(tree, loop, block))
-    facts = within_loops(tree.facts(loop.body), inside[1:])
-    found = writes(block, buffer)
-    ranges = ranges_of(inside) | found[0].bound_inner()
-    if len(found) != 1:
-        return False
-    indices = found[0].bound()
-    return loop.var in injective_in(indices, ranges, facts) or _proved_disjoint(
-        loop, indices, ranges
-    )
-
-
-def _proved_disjoint(loop: For, indices: tuple[Expr, ...], ranges: Mapping[Var, Interval]) -> bool:
-    """Prove that equal indices imply equal iterations; all intervals must be constant."""
-    limits = {v: (const_value(x.start), const_value(x.stop)) for v, x in ranges.items()}
-    known = {
-        v: (low, end) for v, (low, end) in limits.items() if low is not None and end is not None
-    }
-    used = {v for index in indices for v in index.free}
-    if loop.var not in used or any(v in ranges and v not in known for v in used):
-        return False
-    here, there = (
-        {v: var(v.name, lower=low, upper=max(end - 1, low)) for v, (low, end) in known.items()}
-        for _ in range(2)
-    )
-    pairs = ((substitute(i, here), substitute(i, there)) for i in indices)
-    same = eq(here[loop.var], there[loop.var])
-    return is_proved(any_of(same, *(ne(a, b) for a, b in pairs)), Facts())
 
 
 def is_private(tree: Tree, loop: For, buffer: Buffer, own: frozenset[Scope] = OWN) -> bool:

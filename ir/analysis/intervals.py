@@ -36,6 +36,7 @@ from ..symbolic import (
     substitute,
     total,
 )
+from .differences import has_choice, largest_difference
 
 ZERO = as_expr(0)
 ONE = as_expr(1)
@@ -250,9 +251,10 @@ def _choice(
 
 
 def union(intervals: Iterable[Interval], facts: Facts) -> Interval | None:
-    """Return the smallest interval around intervals whose starts differ by constants.
+    """Return an interval around intervals whose starts differ by constants or bounded values.
 
-    Return None if the difference of two starts is not a constant.
+    It is the smallest one if the starts differ by constants. Return None if the difference of two
+    starts is neither a constant nor, for starts that are minima or maxima, between two constants.
 
     Examples
     --------
@@ -275,12 +277,36 @@ def _join(a: Interval, b: Interval, facts: Facts) -> Interval | None:
         return Interval(a.start, a.extent, a.exhaustive or b.exhaustive)
     gap = const_value(simplify(b.start - a.start, facts))
     if gap is None:
-        return None
+        return _around(a, b, facts)
     first, second = (a, b) if gap >= 0 else (b, a)
     stretch = simplify(maximum(first.extent, second.extent + abs(gap)), facts)
     adjacent = is_proved(first.extent >= abs(gap), facts)
     exhaustive = first.exhaustive and second.exhaustive and adjacent
     return Interval(first.start, stretch, exhaustive)
+
+
+def _around(a: Interval, b: Interval, facts: Facts) -> Interval | None:
+    """Return an interval around two intervals of which a start is a minimum or maximum."""
+    if not has_choice(a.start) and not has_choice(b.start):
+        return None
+    after = largest_difference(b.start, a.start, facts)
+    before = None if after is None else largest_difference(a.start, b.start, facts)
+    if after is None or before is None:
+        return None
+    starts = (a.start,) if before <= 0 else (b.start,) if after <= 0 else (a.start, b.start)
+    first, second = _constant_extent(a, facts), _constant_extent(b, facts)
+    extent = maximum(first, second)
+    if after > 0:  # unless b starts first
+        extent = maximum(extent, second + after)
+    if before > 0:
+        extent = maximum(extent, first + before)
+    return Interval(minimum(*starts), simplify(extent, facts), exhaustive=False)
+
+
+def _constant_extent(interval: Interval, facts: Facts) -> Expr:
+    """Return a constant that the extent of an interval does not exceed, or the extent."""
+    found = largest_difference(interval.extent, ZERO, facts)
+    return interval.extent if found is None else as_expr(found)
 
 
 def covers(outer: Interval, inner: Interval, facts: Facts, size: Expr | None = None) -> bool:

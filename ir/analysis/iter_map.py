@@ -56,9 +56,40 @@ class _Reader:
     def number(self, index: Expr) -> list[_Digit] | None:
         """Return the digits of an index, lowest first; None if it has no mixed-radix form."""
         terms = self._terms(index)
-        if terms is None:
+        ordered = None if terms is None else self._ordered(terms)
+        if ordered is None:
+            whole = self._merged(index)
+            return None if whole is None else [whole]
+        return ordered
+
+    def _merged(self, index: Expr) -> _Digit | None:
+        """Return the digit of a quotient or remainder whose multiples of the divisor are separate.
+
+        The quotient ``(256 * i + j) // 5`` has the form ``51 * i + (i + j) // 5``. Its remainder
+        ``(i + j) % 5`` is a digit of the same number, which the quotient determines.
+        """
+        terms = index.terms if isinstance(index, Add) else ((index, 1),)
+        found = [t for t, scale in terms if scale == 1 and isinstance(t, FloorDiv | Mod)]
+        varying = [t for t in found if not free_vars(t).isdisjoint(self._loops)]
+        divisor = const_value(varying[0].divisor) if len(varying) == 1 else None
+        if divisor is None or divisor < 1:
             return None
-        return self._ordered(terms)
+        (term,) = varying
+        if isinstance(term, FloorDiv):
+            number = term.numerator + (index - term) * divisor
+            inner = self._source(number, term.divisor)
+            if inner is None or not self._is_whole(inner, term.divisor):
+                return None
+            extent = simplify(ceildiv(inner.extent, divisor), self._facts)
+            return replace(inner, lower=inner.lower * divisor, extent=extent)
+        if term != index:
+            return None
+        numbers = (s for s in self.parts if const_value((s - term.numerator) % divisor) == 0)
+        number = next(numbers, None)
+        if number is None:
+            return None
+        whole = _Digit(number, _ONE, self.size[number])
+        return replace(whole, extent=term.divisor) if self._is_whole(whole, term.divisor) else None
 
     def _terms(self, index: Expr) -> list[tuple[Expr, _Digit]] | None:
         found: list[tuple[Expr, _Digit]] = []
@@ -212,7 +243,12 @@ def injective_in(
     """
     reader = _Reader(loops, facts)
     digits: list[_Digit] = []
+    unknown: list[Expr] = []
     for index in indices:
+        number = reader.number(index)
+        digits += number or ()
+        unknown += [index] if number is None else []
+    for index in unknown if reader.parts else ():
         digits += reader.number(index) or ()
     found = reader.whole(digits)
     return frozenset(v for v, values in loops.items() if v in found or values.extent == 1)

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..loop.nodes import Bind, Block, Buffer, For, If, Let, Load, Stmt, Store
+from ..identity import Uid
+from ..loop.nodes import Bind, Block, Buffer, Element, For, If, Let, Stmt, Store
 from ..loop.ranges import loop_var
-from ..loop.visit import children, loads, walk_element
+from ..loop.visit import children
 from ..symbolic import (
+    TRUE,
     Bool,
     ContradictoryFactsError,
     Expr,
@@ -25,7 +27,7 @@ from ..symbolic import (
     substitute,
     var,
 )
-from .accesses import ranges_of, values_of
+from .accesses import guarded_loads, ranges_of, values_of
 from .facts_at import within_loops
 from .iter_map import injective_in
 
@@ -49,9 +51,11 @@ class Occurrence:
     binders : tuple of For and Let
         The loops and lets around it. The integers of the lets have arbitrary values.
     guards : tuple of Bool
-        The conditions of the branches around it.
+        The conditions of the branches around it, and of the selections around a load.
     block : Block or None
         The innermost block around it.
+    source : Uid or None
+        The innermost block or loop around it, except loops over threads.
     """
 
     statement: Store | Let | Bind
@@ -62,6 +66,7 @@ class Occurrence:
     binders: tuple[For | Let, ...] = ()
     guards: tuple[Bool, ...] = ()
     block: Block | None = None
+    source: Uid | None = None
 
     @property
     def loaded(self) -> frozenset[Var]:
@@ -69,7 +74,9 @@ class Occurrence:
         return frozenset(x.var for x in self.binders if isinstance(x, Let))
 
 
-_Around: TypeAlias = "tuple[tuple[For, ...], tuple[For | Let, ...], tuple[Bool, ...], Block | None]"
+_Around: TypeAlias = (
+    "tuple[tuple[For, ...], tuple[For | Let, ...], tuple[Bool, ...], Block | None, Uid | None]"
+)
 
 
 def occurrences(body: Stmt) -> Iterator[Occurrence]:
@@ -85,32 +92,45 @@ def occurrences(body: Stmt) -> Iterator[Occurrence]:
     >>> [(o.buffer.name, o.writes, [x.var.name for x in o.loops]) for o in occurrences(func.body)]
     [('y', True, ['i']), ('y', False, ['i'])]
     """
-    stack: list[tuple[Stmt, _Around]] = [(body, ((), (), (), None))]
+    stack: list[tuple[Stmt, _Around]] = [(body, ((), (), (), None, None))]
     while stack:
         statement, around = stack.pop()
-        loops, binders, guards, block = around
+        loops, binders, guards, block, source = around
         match statement:
-            case Store(buffer=buffer, indices=indices):
+            case Store(buffer=buffer, indices=indices, value=value):
                 yield Occurrence(statement, buffer, indices, True, *around)
-                for load in loads(statement):
-                    yield Occurrence(statement, load.buffer, load.indices, False, *around)
+                yield from _loads(statement, value, around)
             case Bind(value=value, body=inner):
-                for load in (e for e in walk_element(value) if isinstance(e, Load)):
-                    yield Occurrence(statement, load.buffer, load.indices, False, *around)
+                yield from _loads(statement, value, around)
                 stack.append((inner, around))
             case Let(load=load, body=inner):
-                yield Occurrence(statement, load.buffer, load.indices, False, *around)
-                stack.append((inner, (loops, (*binders, statement), guards, block)))
-            case For(body=inner):
-                stack.append((inner, ((*loops, statement), (*binders, statement), guards, block)))
+                yield from _loads(statement, load, around)
+                stack.append((inner, (loops, (*binders, statement), guards, block, source)))
+            case For(body=inner, uid=uid, kind=kind):
+                at = None if kind == "thread" else uid
+                inside = (*loops, statement), (*binders, statement), guards, block, at
+                stack.append((inner, inside))
             case If(condition=condition, then=then, otherwise=otherwise):
                 if otherwise is not None:
-                    stack.append((otherwise, (loops, binders, (*guards, negate(condition)), block)))
-                stack.append((then, (loops, binders, (*guards, condition), block)))
-            case Block(body=inner):
-                stack.append((inner, (loops, binders, guards, statement)))
+                    claims = (*guards, negate(condition))
+                    stack.append((otherwise, (loops, binders, claims, block, source)))
+                stack.append((then, (loops, binders, (*guards, condition), block, source)))
+            case Block(body=inner, uid=uid):
+                stack.append((inner, (loops, binders, guards, statement, uid)))
             case _:
                 stack.extend((part, around) for part in reversed(children(statement)))
+
+
+def _loads(
+    statement: Store | Let | Bind, element: Element, around: _Around
+) -> Iterator[Occurrence]:
+    """Yield the loads of an element of a statement."""
+    loops, binders, guards, block, source = around
+    for load, guard in guarded_loads(element):
+        inner = guards if guard is TRUE else (*guards, guard)
+        yield Occurrence(
+            statement, load.buffer, load.indices, False, loops, binders, inner, block, source
+        )
 
 
 def separated_by(

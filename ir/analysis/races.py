@@ -26,8 +26,8 @@ from .dependences import (
     bound_kinds,
     conflicts,
     iterated_kinds,
-    same_elements,
 )
+from .disjoint_writes import same_elements
 from .footprints import Iterations, footprints, further_footprints, may_overlap
 from .lane_scans import scans_lanes
 from .scatter import commutes, scatter_updates
@@ -42,7 +42,9 @@ _LOADED: Final = "at loaded indices, which are equal for some data"
 _OF_LOADED_INDICES: Final = (
     "write range(n) for this loop, and apply parallel, vectorize or bind to a loop whose "
     "iterations write different elements for all data: a loop inside of the loaded integers, or a "
-    "loop over the elements of {0} that loads which element to read, as in {0}[v] = x[p]"
+    "loop over the elements of {0} that loads which element to read, as in {0}[v] = x[p]; or check "
+    "that the bounds of segments increase: checked(off[i + 1], lo, n) in checked(off[i], 0, n) "
+    "as lo"
 )
 
 

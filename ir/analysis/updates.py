@@ -11,8 +11,8 @@ from functools import lru_cache
 from ..loop.combiners import COMBINERS, Combiner, reducer_of
 from ..loop.nodes import Binary, Bind, Block, Load, Store
 from ..loop.reducers import Reducing, reducing
-from ..loop.straight_line import single_store, statements_of
-from ..loop.visit import walk, walk_element
+from ..loop.straight_line import last_of, single_store, statements_of
+from ..loop.visit import allocations, loads, stores, walk, walk_element
 
 
 def update_of(store: Store) -> tuple[Combiner, Binary] | None:
@@ -100,7 +100,7 @@ def reduction_of(block: Block) -> Reducing | None:
         return reducing(block)
     update = reduction_update(block)
     if update is None:
-        return None
+        return _with_scratch(block)
     store, value = update
     combiner = next(name for name in COMBINERS if name == value.op)
     prefix = tuple(s for s in statements_of(block.body) if isinstance(s, Bind))
@@ -113,3 +113,26 @@ def reorders(block: Block) -> bool:
     """Return whether the terms of a reduction block may be combined in any order."""
     found = reduction_of(block)
     return found is not None and found.reducer.commutative
+
+
+def _with_scratch(block: Block) -> Reducing | None:
+    """Return the reduction of a block that allocates temporaries to compute the value.
+
+    The update is the last statement; the others write only temporaries of the block, and do not
+    read the result.
+    """
+    store = last_of(block.body)
+    own = {alloc.buffer for alloc in allocations(block.body)}
+    update = update_of(store) if own and isinstance(store, Store) else None
+    if update is None or not isinstance(store, Store) or store.buffer in own:
+        return None
+    if store.buffer.dtype.is_complex or any(isinstance(s, Block) for s in walk(block.body)):
+        return None
+    written = [s.buffer for s in stores(block.body) if s is not store]
+    read = [x for x in loads(block.body) if x.buffer is store.buffer]
+    if not own.issuperset(written) or len(read) != 1:
+        return None
+    op, value = update
+    target = Load(store.buffer, store.indices)
+    reducer = reducer_of(op, store.buffer.dtype)
+    return Reducing(reducer, (), (target,), (value.right,), store.origins, block.body)

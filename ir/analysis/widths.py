@@ -135,11 +135,26 @@ def _positive(term: Expr) -> tuple[Expr, ...]:
         case Min(args) | Max(args):
             parts = [_positive(part) for part in args]
             return (sum((p[0] for p in parts), as_expr(0)), *_others(parts))
-        case Select(_, a, b):
+        case Select(condition, a, b):
             first, second = _positive(a), _positive(b)
-            return (first[0] + second[0], *first[1:], *second[1:])
+            others = (bound for e in compared(condition) for bound in _positive(e))
+            return (first[0] + second[0], *first[1:], *second[1:], *others)
         case _:
             return (term,)
+
+
+def compared(condition: Bool) -> tuple[Expr, ...]:
+    """Return the integer terms that a condition compares with zero.
+
+    Examples
+    --------
+    >>> from ..symbolic import any_of, var
+    >>> a, b = var("a"), var("b")
+    >>> compared(any_of(a < b, a * b >= 3))
+    (a - b + 1, 3 - a * b)
+    """
+    parts = postorder(condition, skip=lambda term: isinstance(term, Expr))
+    return tuple(part for part in parts if isinstance(part, Expr))
 
 
 def _others(parts: list[tuple[Expr, ...]]) -> Iterator[Expr]:
@@ -172,7 +187,8 @@ def magnitude(term: Expr, values: Mapping[Var, int]) -> int:
             return magnitude(a, values) + magnitude(b, values)
         case Min(args) | Max(args):
             return sum(magnitude(a, values) for a in args)
-        case Select(_, a, b):
-            return magnitude(a, values) + magnitude(b, values)
+        case Select(condition, a, b):
+            chosen = magnitude(a, values) + magnitude(b, values)
+            return max(chosen, *(magnitude(e, values) for e in compared(condition)))
         case _:
             return 0

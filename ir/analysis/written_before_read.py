@@ -143,14 +143,16 @@ class _Branch:
 class _Scan:
     """One traversal in program order.
 
-    ``exposed`` are the buffers with a read that may not follow a write. ``_frames`` are the
-    certain writes so far, one dictionary per enclosing loop, branch, or let.
+    ``exposed`` are the buffers with a read that may not follow a write, and ``_unwritten`` the
+    indices of these reads. ``_frames`` are the certain writes so far, one dictionary per enclosing
+    loop, branch, or let; while a recurrence is examined, also those of earlier iterations.
     """
 
     def __init__(self, buffers: frozenset[Buffer], collective: Mapping[Var, Expr]) -> None:
         self._buffers = buffers
         self._collective = {v: Interval.full(extent) for v, extent in collective.items()}
         self.exposed: set[Buffer] = set()
+        self._unwritten: dict[Buffer, tuple[Expr, ...]] = {}
         self._frames: list[_Frame] = [{}]
         self._memo: dict[tuple[int, int], tuple[Write, Facts, Write]] = {}
 
@@ -225,6 +227,7 @@ class _Scan:
         boxes = [box for box in every if box is not None]
         if not any(_contains(box, indices, buffer, facts) for box in _joined(boxes, facts)):
             self.exposed.add(buffer)
+            self._unwritten[buffer] = indices
 
     def _settled(self, write: Write, buffer: Buffer, facts: Facts) -> Write:
         """Return a write of the same elements, without conditions if possible."""
@@ -237,12 +240,38 @@ class _Scan:
 
     def _loop(self, loop: For, facts: Facts, bound: Mapping[Var, Expr]) -> None:
         extent = substitute(loop.extent, bound)
-        self._frames.append({})
-        self.statement(loop.body, within_loop(facts, loop.var, extent), bound)
-        inside = self._frames.pop()
+        known = frozenset(self.exposed)
+        inside = self._iteration(loop, extent, facts, bound)
+        again = [b for b in self.exposed - known if self._reads_earlier(loop, b, inside)]
+        if again:
+            self.exposed.difference_update(again)
+            self._frames.append({b: [_earlier(w, loop.var) for w in inside[b]] for b in again})
+            inside = self._iteration(loop, extent, facts, bound)
+            self._frames.pop()
         own = {} if loop.var in self._collective else {loop.var: Interval.full(extent)}
         self._add(
             {b: [replace(w, closed={**w.closed, **own}) for w in ws] for b, ws in inside.items()}
+        )
+
+    def _iteration(
+        self, loop: For, extent: Expr, facts: Facts, bound: Mapping[Var, Expr]
+    ) -> _Frame:
+        """Scan an iteration of a loop, and return its certain writes."""
+        self._frames.append({})
+        self.statement(loop.body, within_loop(facts, loop.var, extent), bound)
+        return self._frames.pop()
+
+    def _reads_earlier(self, loop: For, buffer: Buffer, inside: _Frame) -> bool:
+        """Return whether a read may follow a write in an earlier iteration of a loop.
+
+        Then an index of both depends on the loop, in different ways, as in ``t[i - 1]``, ``t[i]``.
+        """
+        if loop.kind not in {"serial", "unrolled"}:
+            return False
+        return any(
+            loop.var in read.free and loop.var in written.free and read != written
+            for write in inside.get(buffer, ())
+            for read, written in zip(self._unwritten[buffer], write.indices, strict=True)
         )
 
     def _let(self, let: Let, facts: Facts, bound: Mapping[Var, Expr]) -> None:
@@ -274,6 +303,13 @@ def _common(first: _Branch, second: _Branch) -> _Frame:
         others = second.boxes().get(buffer, ())
         found[buffer] = [_write_of(box) for box in boxes if box in others]
     return found
+
+
+def _earlier(write: Write, variable: Var) -> Write:
+    """Return the writes of all earlier iterations of a loop, by a write of its iterations."""
+    before = var(variable.name, lower=0, upper=variable.upper)
+    moved = write.substitute({variable: before})
+    return replace(moved, closed={**moved.closed, before: Interval.full(variable)})
 
 
 def _write_of(box: _Box) -> Write:

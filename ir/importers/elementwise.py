@@ -18,16 +18,39 @@ _MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less"
              "greater_equal": "less_equal"}  # fmt: skip
 
 
-def convert(e: Emitter, x: Imported, dtype: DType) -> Imported:
-    """Convert to another dtype; known elements remain known."""
+def convert(e: Emitter, x: Imported, dtype: DType, *, saturate: bool | None = None) -> Imported:
+    """Convert to another dtype; known elements remain known.
+
+    Numbers beyond the largest one of a float become this number if ``saturate``; by default, if the
+    dtype has no infinity.
+    """
     if x.dtype == dtype:
         return x
+    if dtype.is_float and (dtype.special != "ieee" if saturate is None else saturate):
+        x = _limited(e, x, dtype.largest)
+    elif isinstance(x.known, Uniform) and dtype.rounds_to_nan(x.known.value):
+        return e.uniform(float("nan"), x.shape, dtype)
     if isinstance(x.known, Uniform):
         return e.uniform(x.known.value, x.shape, dtype)
     if isinstance(x.known, Iota) and dtype.is_integer and dtype.bits >= 32:
         return Imported(x.shape, dtype, known=x.known)
     found = e.emit("cast", e.compact(x), dtype=dtype.name)
     return Imported(x.shape, dtype, found)
+
+
+def _limited(e: Emitter, x: Imported, largest: float) -> Imported:
+    """Return a tensor whose numbers are at most as large as one, as far as its dtype has others."""
+    for op, bound in (("minimum", largest), ("maximum", -largest)):
+        if _reaches(x.dtype, bound):
+            x = elementwise(e, op, [x, e.uniform(bound, (), x.dtype)])
+    return x
+
+
+def _reaches(dtype: DType, bound: float) -> bool:
+    """Return whether a dtype has numbers farther from zero than one of its numbers."""
+    if dtype.is_integer:
+        return dtype.lowest < bound < dtype.highest
+    return dtype.is_float and (dtype.special == "ieee" or dtype.largest > abs(bound))
 
 
 def rounded_once(e: Emitter, compute: Callable[..., Imported], *operands: Imported) -> Imported:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from ...errors import TilewrightError
@@ -168,9 +169,24 @@ class Emitter:
         return tuple(result)
 
     def uniform(self, value: float, shape: Sequence[Expr], dtype: DType) -> Imported:
-        """Return a tensor filled with one number, which is materialized on demand."""
-        kind = bool if dtype.kind == "bool" else float if dtype.is_inexact else int
+        """Return a tensor filled with one number, which is materialized on demand.
+
+        A number that is not a value of an integer dtype is converted as by ``cast``: integers wrap,
+        and floating-point numbers saturate.
+        """
+        if dtype.is_integer:
+            return Imported(tuple(shape), dtype, known=Uniform(_wrapped(value, dtype)))
+        kind = bool if dtype.kind == "bool" else float
         return Imported(tuple(shape), dtype, known=Uniform(kind(value)))
+
+
+def _wrapped(value: float, dtype: DType) -> int:
+    """Return a number as a value of an integer dtype."""
+    if isinstance(value, int):
+        return (value - dtype.lowest) % (1 << dtype.bits) + dtype.lowest
+    if math.isnan(value):
+        return 0
+    return int(max(dtype.lowest, min(value, dtype.highest)))
 
 
 def equal_sizes(left: Expr, right: Expr) -> Bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ..dtype import i32
+from ..graph.nodes import Value
+from ..symbolic import as_expr
 from .elementwise import convert, elementwise, weighted_sum
 from .onnx_context import OnnxContext, onnx_op
 from .shaping import axis_of, expand_dims, permute, squeeze
@@ -158,13 +160,24 @@ def arg_extreme(c: OnnxContext) -> Imported:
 
 @onnx_op("CumSum")
 def cumsum(c: OnnxContext) -> Imported:
-    """Import a running sum."""
-    exclusive, reverse = c.integer("exclusive", 0), c.integer("reverse", 0)
-    if exclusive or reverse:
-        raise UnsupportedFormError(
-            f"exclusive={exclusive}, reverse={reverse} is not supported; "
-            "only exclusive=0, reverse=0 is"
-        )
+    """Import a running sum, from the end if it is reversed, without the element if exclusive."""
     x = c.input(0)
-    (axis,) = c.fixed(c.input(1))
-    return c.apply("cumsum", c.plain(x), axis=axis_of(axis, x.rank))
+    (position,) = c.fixed(c.input(1))
+    axis = axis_of(position, x.rank)
+    reverse = bool(c.integer("reverse", 0))
+    operand = c.plain(x)
+    if reverse:
+        operand = c.emit("flip", operand, axes=(axis,))
+    if c.integer("exclusive", 0):
+        operand = _after_zero(c, c.tensor(operand), axis)
+    found = c.apply("cumsum", operand, axis=axis)
+    if c.integer("exclusive", 0):
+        size = x.shape[axis]
+        found = c.apply("strided_slice", c.plain(found), (0,), (size,), axes=(axis,))
+    return c.apply("flip", c.plain(found), axes=(axis,)) if reverse else found
+
+
+def _after_zero(c: OnnxContext, x: Imported, axis: int) -> Value:
+    """Return a tensor with a zero in front of the elements along an axis."""
+    shape = tuple(as_expr(1) if k == axis else d for k, d in enumerate(x.shape))
+    return c.emit("concat", c.plain(c.uniform(0, shape, x.dtype)), c.plain(x), axis=axis)

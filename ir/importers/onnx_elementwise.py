@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..dtype import bool_
+from ..dtype import DType, bool_
 from ..loop.element_functions import named
 from .elementwise import convert, elementwise, truncated_quotient, where
 from .onnx_context import OnnxContext, onnx_op
@@ -132,13 +132,20 @@ def clip(c: OnnxContext) -> Imported:
 @onnx_op("Cast")
 def cast(c: OnnxContext) -> Imported:
     """Import a conversion to another dtype."""
-    return convert(c, c.input(0), onnx_dtype(c.integer("to"), "Cast"))
+    return _converted(c, onnx_dtype(c.integer("to"), "Cast"))
 
 
 @onnx_op("CastLike")
 def cast_like(c: OnnxContext) -> Imported:
     """Import a conversion to the dtype of another tensor."""
-    return convert(c, c.input(0), c.input(1).dtype)
+    return _converted(c, c.input(1).dtype)
+
+
+def _converted(c: OnnxContext, dtype: DType) -> Imported:
+    """Convert the input; numbers beyond the largest 8-bit float saturate unless it is stated."""
+    narrow = dtype.is_float and not dtype.is_machine
+    saturate = bool(c.integer("saturate", 1)) if narrow else None
+    return convert(c, c.input(0), dtype, saturate=saturate)
 
 
 @onnx_op("Where")

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import bool_
+from ..dtype import bool_, i8, i64
 from ..graph.operators import scaled_dot_product_attention
-from ..symbolic import SymInt, const_value, to_text
-from .elementwise import convert, elementwise, rounded_once, weighted_sum
-from .shaping import axis_of, expand_dims, permute, squeeze
-from .tensors import Imported
+from ..symbolic import SymInt, as_expr, const_value, to_text
+from .elementwise import convert, elementwise, rounded_once, weighted_sum, where
+from .shaping import axis_of, expand_dims, permute, reshape, squeeze
+from .tensors import Imported, Iota
 from .torch_context import TorchContext, aten
 from .torch_shaping import repeat_interleave
 from .unsupported import UnsupportedFormError
@@ -192,20 +192,87 @@ def arg_extreme(
     t: TorchContext, x: Imported, dim: int | None = None,
     keepdim: bool = False,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
-    """Import the index of the first maximum or minimum."""
-    if dim is None:
-        raise UnsupportedFormError(
-            f"{t.operator} over all dimensions is not supported",
-            hint="flatten the tensor and pass dim=0",
-        )
-    return t.apply(t.operator, t.plain(x), axis=dim, keepdims=keepdim)
+    """Import the index of the first maximum or minimum, of all elements without ``dim``."""
+    if dim is not None and x.rank:
+        return t.apply(t.operator, t.plain(x), axis=dim, keepdims=keepdim)
+    if dim is not None:
+        axis_of(dim, 0)
+    found = t.apply(t.operator, t.plain(reshape(t, x, (-1,))), axis=0)
+    return expand_dims(t, found, range(x.rank)) if keepdim else found
 
 
-@aten("cumsum")
-def cumsum(t: TorchContext, x: Imported, dim: int, **_: Any) -> Imported:
-    """Import a running sum."""
+@aten("aminmax")
+def extremes(
+    t: TorchContext, x: Imported, *, dim: int | None = None, keepdim: bool = False
+) -> list[Imported]:
+    """Import the minimum and the maximum, of all elements without ``dim``."""
+    axes = _axes(dim) if x.rank else ()
+    return [t.apply(op, t.plain(x), axes=axes, keepdims=keepdim) for op in ("min", "max")]
+
+
+@aten("logsumexp")
+def logsumexp(
+    t: TorchContext, x: Imported, dims: int | Sequence[int],
+    keepdim: bool = False,  # noqa: FBT001, FBT002
+) -> Imported:  # fmt: skip
+    """Import the logarithm of a sum of exponentials; an infinite maximum is the result."""
+    axes = tuple(axis_of(a, x.rank) for a in _axes(dims)) if x.rank else ()
+    axes = axes or tuple(range(x.rank))
+
+    def compute(y: Imported) -> Imported:
+        top = t.apply("max", t.plain(y), axes=axes, keepdims=True) if axes else y
+        infinite = elementwise(t, "isinf", [top])
+        start = where(t, infinite, t.uniform(0.0, top.shape, top.dtype), top)
+        powers = elementwise(t, "exp", [elementwise(t, "subtract", [y, start])])
+        total = t.apply("sum", t.plain(powers), axes=axes, keepdims=True) if axes else powers
+        found = elementwise(t, "add", [elementwise(t, "log", [total]), start])
+        return found if keepdim or not axes else squeeze(t, found, axes)
+
+    return rounded_once(t, compute, convert(t, x, t.result_dtype()))
+
+
+@aten("cumsum", "cumprod", "logcumsumexp")
+def scan(t: TorchContext, x: Imported, dim: int, **_: Any) -> Imported:
+    """Import a running sum, product, or logarithm of a sum of exponentials."""
     wide = convert(t, x, t.result_dtype())
-    return t.apply("cumsum", t.plain(wide), axis=axis_of(dim, x.rank))
+    if not wide.rank:
+        return wide
+    return t.apply(t.operator, t.plain(wide), axis=axis_of(dim, x.rank))
+
+
+@aten("cummax", "cummin")
+def running_extreme(t: TorchContext, x: Imported, dim: int) -> list[Imported]:
+    """Import running maxima or minima and the indices of the last ones.
+
+    An element is the extreme so far if it equals the extreme that includes it, or is a NaN. The
+    index is the largest position so far of such an element.
+    """
+    if not x.rank:
+        return [x, t.uniform(0, (), i64)]
+    axis = axis_of(dim, x.rank)
+    ordered = convert(t, x, i8) if x.dtype == bool_ else x
+    found = t.apply(t.operator, t.plain(ordered), axis=axis)
+    taken = elementwise(t, "equal", [ordered, found])
+    if x.dtype.is_float:
+        nan = elementwise(t, "isnan", [ordered])
+        taken = elementwise(t, "logical_or", [taken, nan])
+    positions = Imported(x.shape, i64, known=Iota(axis, as_expr(0)))
+    last = where(t, taken, positions, t.uniform(0, x.shape, i64))
+    indices = t.apply("cummax", t.plain(last), axis=axis)
+    return [convert(t, found, x.dtype), indices]
+
+
+@aten("var_mean", "std_mean")
+def variance_and_mean(
+    t: TorchContext, x: Imported, dims: int | Sequence[int] | None = None, *rest: bool,
+    keepdim: bool = False, **options: Any,
+) -> list[Imported]:  # fmt: skip
+    """Import the variance or the standard deviation, and the mean."""
+    if isinstance(dims, bool):  # var_mean(x, unbiased) has no dimensions
+        dims, rest = None, (dims,)
+    kept = rest[1] if len(rest) > 1 else keepdim
+    spread = variance(t, x, dims, *rest[:1], keepdim=kept, **options)
+    return [spread, t.apply("mean", t.plain(x), axes=_axes(dims), keepdims=kept)]
 
 
 @aten("var", "std")
@@ -236,7 +303,7 @@ def variance(
         found = t.apply("mean", t.plain(squares), axes=axes, keepdims=keepdim)
         if less:
             found = elementwise(t, "multiply", [found, t.uniform(scale, (), y.dtype)])
-        return elementwise(t, "sqrt", [found]) if t.operator == "std" else found
+        return elementwise(t, "sqrt", [found]) if t.operator.startswith("std") else found
 
     return rounded_once(t, compute, x)
 

@@ -69,6 +69,21 @@ def polygamma(t: TorchContext, order: int, x: Imported) -> Imported:
     return elementwise(t, "digamma", [convert(t, x, t.result_dtype())])
 
 
+@aten("logaddexp")
+def logaddexp(t: TorchContext, x: Imported, y: Imported) -> Imported:
+    """Import the logarithm of a sum of two exponentials; equal infinities are the result."""
+    dtype = t.result_dtype()
+
+    def compute(a: Imported, b: Imported) -> Imported:
+        top = elementwise(t, "maximum", [a, b])
+        distance = elementwise(t, "abs", [elementwise(t, "subtract", [a, b])])
+        power = elementwise(t, "exp", [elementwise(t, "negative", [distance])])
+        found = elementwise(t, "add", [top, elementwise(t, "log1p", [power])])
+        return where(t, elementwise(t, "isinf", [top]), top, found)
+
+    return rounded_once(t, compute, *(convert(t, v, dtype) for v in (x, y)))
+
+
 @aten("xlogy", "special_xlogy")
 def xlogy(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:
     """Import ``x * log(y)``, which is 0 for ``x = 0`` unless ``y`` is NaN."""

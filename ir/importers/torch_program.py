@@ -41,6 +41,7 @@ from .torch_state import (
     explain_failure,
     held_tensor,
     read_changes,
+    without_unused_names,
 )
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
@@ -173,6 +174,7 @@ def _functional(program: Any) -> Any:
     UnsupportedInputError
         If PyTorch fails for a known reason.
     """
+    program = without_unused_names(program)
     try:
         return program.run_decompositions({})
     except Exception:  # PyTorch has no common class of errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -102,6 +103,53 @@ def _constant(sizes: tuple[int, ...], dtype: DType, array: Any) -> Constant:
     return Constant(sizes, dtype, lambda: array, source="torch.export")
 
 
+def without_unused_names(program: Any) -> Any:
+    """Return a program whose unused tensors have memory of their own.
+
+    A module with two names has every tensor under both names, of which the program uses one.
+    PyTorch cannot make a program functional that changes a tensor with two names.
+    """
+    if not any(_changed_inputs(program)):
+        return program
+    memory = {_address(program, spec) for spec in _specs(program, used=True)} - {0}
+    unused = [s for s in _specs(program, used=False) if _address(program, s) in memory]
+    if not unused:
+        return program
+    copies = {str(s.target): _unread(held_tensor(program, s.target)) for s in unused}
+    return type(program)(
+        program.graph_module,
+        copy.deepcopy(program.graph),
+        program.graph_signature,
+        {name: copies.get(name, tensor) for name, tensor in program.state_dict.items()},
+        program.range_constraints,
+        program.module_call_graph,
+        program.example_inputs,
+        {name: copies.get(name, tensor) for name, tensor in program.constants.items()},
+        verifiers=program.verifiers,
+    )
+
+
+def _unread(tensor: Any) -> Any:
+    """Return a tensor of the same type with undefined elements."""
+    made = tensor.detach().new_empty(tensor.shape)
+    is_parameter = type(tensor).__name__ == "Parameter"
+    return type(tensor)(made, tensor.requires_grad) if is_parameter else made
+
+
+def _address(program: Any, spec: Any) -> int:
+    """Return the address of a parameter, buffer or constant; 0 if it has no elements."""
+    tensor = held_tensor(program, spec.target)
+    return tensor.data_ptr() if hasattr(tensor, "data_ptr") and tensor.numel() else 0
+
+
+def _specs(program: Any, *, used: bool) -> Iterator[Any]:
+    """Yield the parameters, buffers and constants of a program that are used, or are not."""
+    names = {n.name for n in program.graph.nodes if n.op == "placeholder" and n.users}
+    for spec in program.graph_signature.input_specs:
+        if spec.target and (spec.arg.name in names) == used:
+            yield spec
+
+
 def explain_failure(program: Any) -> None:
     """Report the known reasons why PyTorch cannot make a program functional.
 
@@ -166,11 +214,9 @@ def _reject_shared(program: Any, changed: frozenset[str]) -> None:
 
 
 def _spans(program: Any) -> Mapping[str, tuple[int, int]]:
-    """Return the range of addresses of every parameter, buffer and constant."""
+    """Return the range of addresses of every parameter, buffer and constant that is used."""
     found: dict[str, tuple[int, int]] = {}
-    for spec in program.graph_signature.input_specs:
-        if not spec.target:
-            continue
+    for spec in _specs(program, used=True):
         tensor = held_tensor(program, spec.target)
         if not hasattr(tensor, "untyped_storage") or not tensor.numel():
             continue

@@ -473,7 +473,7 @@ def _check_dims(
 
 
 def _garbage(buffer: Buffer, env: Mapping[Var, int], *, precise: bool) -> Array:
-    shape = tuple(int(evaluate(d, env)) for d in buffer.shape)
+    shape = tuple(max(int(evaluate(d, env)), 0) for d in buffer.shape)
     return _undefined(shape, buffer.name, buffer.dtype, precise=precise)
 
 

@@ -49,10 +49,28 @@ def paired(real: Values, imaginary: Values) -> Values:
     return out[()]
 
 
-def exponential(x: Values) -> Values:
-    """Return ``exp(x)``, computed in complex128 and rounded once."""
-    with np.errstate(all="ignore"):
-        return np.exp(np.asarray(x, np.complex128)).astype(x.dtype)[()]
+def in_wide(function: Callable[..., Values]) -> Callable[..., Values]:
+    """Return a function of complex numbers computed in complex128 and rounded once.
+
+    Examples
+    --------
+    >>> in_wide(np.sqrt)(np.complex64(-4 - 0j))
+    np.complex64(0-2j)
+    """
+
+    def reference(*operands: Values) -> Values:
+        wide = [np.asarray(x, np.complex128) for x in operands]
+        with np.errstate(all="ignore"):
+            return function(*wide).astype(operands[0].dtype)[()]
+
+    return reference
+
+
+exponential = in_wide(np.exp)
+"""The function ``exp(x)``."""
+
+power = in_wide(np.power)
+"""The function ``x ** y``; 1 for an exponent of 0."""
 
 
 def angle(x: Values) -> Values:

@@ -66,6 +66,12 @@ Result: TypeAlias = Literal["operand", "bool", "part", "complex"]
 FUNCTION_UNITS = 4
 """The error of functions such as ``exp`` in unit roundoffs: two units in the last place."""
 
+COMPLEX_UNITS = 6
+"""The error of functions such as ``log`` of complex numbers in unit roundoffs."""
+
+POWER_UNITS = 64
+"""The error of powers of complex numbers of usual size in unit roundoffs."""
+
 HALF_ULPS = 0.501
 """The bound of functions such as ``exp`` of 16-bit floats: two ulp of float32 before rounding."""
 
@@ -303,6 +309,7 @@ def elementary(
     numpy: str = "",
     torch: str = "",
     onnx: str = "",
+    complex_units: int = 0,
 ) -> ElementFunction:
     """Register a function of one float that is computed in float64 and rounded once.
 
@@ -322,13 +329,18 @@ def elementary(
         As for :class:`ElementFunction`.
     numpy, torch, onnx : str
         The names elsewhere.
+    complex_units : int
+        As for :class:`ElementFunction`; 0 if the function of complex numbers is not defined.
     """
-    reference = in_double(scalar or compute)
-    names = Names(name, numpy, torch, onnx)
+    reference, arrays, operands = in_double(scalar or compute), compute, "float"
+    if complex_units:
+        wide = pairs.in_wide(compute)
+        reference, arrays, operands = of_kind(reference, wide), of_kind(compute, wide), "inexact"
     return register(
         ElementFunction(
-            name, "float", reference, domain, special, units=units, bounds=bounds, note=note,
-            cost=cost, arrays=compute, names=names,
+            name, operands, reference, domain, special, units=units, bounds=bounds, note=note,
+            cost=cost, arrays=arrays, names=Names(name, numpy, torch, onnx),
+            complex_units=complex_units,
         )
     )  # fmt: skip
 
@@ -395,19 +407,19 @@ exp = register(ElementFunction("exp", "inexact", of_kind(in_double(np.exp), pair
                arrays=of_kind(np.exp, pairs.exponential), names=Names("exp", "exp", "exp", "Exp"),
                complex_units=12))
 log = elementary("log", np.log, "x > 0", (0.0, -inf), (-0.0, -inf), (-1.0, nan), (inf, inf), (1.0,
-                 0.0), numpy="log", torch="log", onnx="Log")
+                 0.0), numpy="log", torch="log", onnx="Log", complex_units=COMPLEX_UNITS)
 log1p = elementary("log1p", np.log1p, "x > -1", (-1.0, -inf), (-2.0, nan), (inf, inf), _SIGNED_ZERO,
                    numpy="log1p", torch="log1p")
 expm1 = elementary("expm1", np.expm1, "all", (-inf, -1.0), (inf, inf), _SIGNED_ZERO, numpy="expm1",
                    torch="expm1")
 sqrt = elementary("sqrt", np.sqrt, "x >= 0", _SIGNED_ZERO, (-1.0, nan), (inf, inf), units=1,
-                  numpy="sqrt", torch="sqrt", onnx="Sqrt")
+                  numpy="sqrt", torch="sqrt", onnx="Sqrt", complex_units=COMPLEX_UNITS)
 rsqrt = elementary("rsqrt", of.inverse_root, "x > 0", (0.0, inf), (-0.0, -inf), (-1.0, nan), (inf,
                    0.0), torch="rsqrt")
 sigmoid = elementary("sigmoid", sigmoid_of_arrays, "all", (-inf, 0.0), (inf, 1.0), (0.0, 0.5),
                      scalar=of.sigmoid, torch="sigmoid", onnx="Sigmoid")
 tanh = elementary("tanh", np.tanh, "all", _SIGNED_ZERO, (-inf, -1.0), (inf, 1.0), numpy="tanh",
-                  torch="tanh", onnx="Tanh")
+                  torch="tanh", onnx="Tanh", complex_units=COMPLEX_UNITS)
 erf = elementary("erf", erf_of_arrays, "all", _SIGNED_ZERO, (-inf, -1.0), (inf, 1.0),
                  scalar=math.erf, torch="erf", onnx="Erf")
 erfc = elementary("erfc", of_each(math.erfc), "all", (-inf, 2.0), (inf, 0.0), (0.0, 1.0),
@@ -422,9 +434,9 @@ digamma = elementary("digamma", of_each(digamma_of), "x > 0 or non-integer x", (
                      inf), (-1.0, nan), (inf, inf), (-inf, nan), scalar=digamma_of, bounds=(4.0,
                      2.0), note=_BELOW_ZERO, cost=96, torch="digamma")
 sin = elementary("sin", np.sin, "finite", _SIGNED_ZERO, (inf, nan), numpy="sin", torch="sin",
-                 onnx="Sin")
+                 onnx="Sin", complex_units=COMPLEX_UNITS)
 cos = elementary("cos", np.cos, "finite", (0.0, 1.0), (inf, nan), numpy="cos", torch="cos",
-                 onnx="Cos")
+                 onnx="Cos", complex_units=COMPLEX_UNITS)
 exp2 = elementary("exp2", np.exp2, "all", (-inf, 0.0), (inf, inf), (0.0, 1.0), (-1.0, 0.5),
                   numpy="exp2", torch="exp2")
 log2 = elementary("log2", np.log2, "x > 0", (0.0, -inf), (-0.0, -inf), (-1.0, nan), (inf, inf),
@@ -432,21 +444,24 @@ log2 = elementary("log2", np.log2, "x > 0", (0.0, -inf), (-0.0, -inf), (-1.0, na
 log10 = elementary("log10", np.log10, "x > 0", (0.0, -inf), (-0.0, -inf), (-1.0, nan), (inf, inf),
                    (1000.0, 3.0), numpy="log10", torch="log10")
 tan = elementary("tan", np.tan, "finite", _SIGNED_ZERO, (inf, nan), numpy="tan", torch="tan",
-                 onnx="Tan")
+                 onnx="Tan", complex_units=COMPLEX_UNITS)
 asin = elementary("asin", np.arcsin, "abs(x) <= 1", _SIGNED_ZERO, (1.0, pi / 2), (-1.0, -pi / 2),
-                  (2.0, nan), numpy="arcsin", torch="asin", onnx="Asin")
+                  (2.0, nan), numpy="arcsin", torch="asin", onnx="Asin",
+                  complex_units=COMPLEX_UNITS)
 acos = elementary("acos", np.arccos, "abs(x) <= 1", (1.0, 0.0), (-1.0, pi), (0.0, pi / 2), (2.0,
-                  nan), numpy="arccos", torch="acos", onnx="Acos")
+                  nan), numpy="arccos", torch="acos", onnx="Acos", complex_units=COMPLEX_UNITS)
 atan = elementary("atan", np.arctan, "all", _SIGNED_ZERO, (inf, pi / 2), (-inf, -pi / 2),
-                  numpy="arctan", torch="atan", onnx="Atan")
-sinh = elementary("sinh", np.sinh, "all", *_ODD, numpy="sinh", torch="sinh", onnx="Sinh")
+                  numpy="arctan", torch="atan", onnx="Atan", complex_units=COMPLEX_UNITS)
+sinh = elementary("sinh", np.sinh, "all", *_ODD, numpy="sinh", torch="sinh", onnx="Sinh",
+                  complex_units=COMPLEX_UNITS)
 cosh = elementary("cosh", np.cosh, "all", (0.0, 1.0), (-inf, inf), (inf, inf), numpy="cosh",
-                  torch="cosh", onnx="Cosh")
-asinh = elementary("asinh", np.arcsinh, "all", *_ODD, numpy="arcsinh", torch="asinh", onnx="Asinh")
+                  torch="cosh", onnx="Cosh", complex_units=COMPLEX_UNITS)
+asinh = elementary("asinh", np.arcsinh, "all", *_ODD, numpy="arcsinh", torch="asinh", onnx="Asinh",
+                   complex_units=COMPLEX_UNITS)
 acosh = elementary("acosh", np.arccosh, "x >= 1", (1.0, 0.0), (0.5, nan), (-inf, nan), (inf, inf),
-                   numpy="arccosh", torch="acosh", onnx="Acosh")
+                   numpy="arccosh", torch="acosh", onnx="Acosh", complex_units=COMPLEX_UNITS)
 atanh = elementary("atanh", np.arctanh, "abs(x) < 1", _SIGNED_ZERO, (1.0, inf), (-1.0, -inf), (2.0,
-                   nan), numpy="arctanh", torch="atanh", onnx="Atanh")
+                   nan), numpy="arctanh", torch="atanh", onnx="Atanh", complex_units=COMPLEX_UNITS)
 floor = _unary("floor", "number", np.floor, _SIGNED_ZERO, (-0.5, -1.0), (inf, inf),
                names=Names("floor", "floor", "floor", "Floor"))
 ceil = _unary("ceil", "number", np.ceil, (-0.5, -0.0), (0.5, 1.0), (-inf, -inf), names=Names("ceil",
@@ -487,9 +502,9 @@ _binary("min", "ordered", np.minimum, "all", (nan, 1.0, nan), (-inf, inf, -inf),
         names=Names("minimum", "minimum", "minimum"))
 _binary("max", "ordered", np.maximum, "all", (nan, 1.0, nan), (-inf, inf, inf),
         names=Names("maximum", "maximum", "maximum"))
-_binary("pow", "number", of.power, "x >= 0 or integer y", (nan, 0.0, 1.0), (1.0, nan, 1.0), (-1.0,
-        inf, 1.0), (-8.0, 0.5, nan), (-0.0, -1.0, -inf), units=4, cost=8,
-        names=Names(numpy="power"))
+_binary("pow", "field", of_kind(of.power, pairs.power), "x >= 0 or integer y", (nan, 0.0, 1.0),
+        (1.0, nan, 1.0), (-1.0, inf, 1.0), (-8.0, 0.5, nan), (-0.0, -1.0, -inf), units=4, cost=8,
+        names=Names(numpy="power"), complex_units=POWER_UNITS)
 _binary("and", "bits", lambda a, b: a & b, "all", names=Names("bitwise_and", "bitwise_and",
         onnx="BitwiseAnd"))
 _binary("or", "bits", lambda a, b: a | b, "all", names=Names("bitwise_or", "bitwise_or",

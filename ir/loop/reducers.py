@@ -35,7 +35,7 @@ from .nodes import (
     Stmt,
     Store,
 )
-from .straight_line import joined, statements_of
+from .straight_line import joined, statements_of, with_last
 from .visit import Rebuilder, loads, seq, stores, walk, walk_element
 
 _NOTHING = Seq(())
@@ -57,6 +57,9 @@ class Reducing:
         The values that one iteration combines with the results.
     origins : Origins
         The origins of the stores.
+    scratch : Stmt or None
+        A body that allocates temporaries to compute the term, and whose last statement is an update
+        ``C = C op value``. None if there are no temporaries.
     """
 
     reducer: Reducer
@@ -64,6 +67,7 @@ class Reducing:
     targets: tuple[Load, ...]
     terms: tuple[Element, ...]
     origins: Origins = NO_ORIGIN
+    scratch: Stmt | None = None
 
     @property
     def declared(self) -> Reducer | None:
@@ -82,7 +86,9 @@ class Reducing:
             return joined((*self.prefix, *made))
         ((target, term),) = zip(self.targets, self.terms, strict=True)
         value = Binary(self.reducer.name, target, term)
-        return joined((*self.prefix, Store(target.buffer, target.indices, value, self.origins)))
+        update = Store(target.buffer, target.indices, value, self.origins)
+        made = joined((*self.prefix, update))
+        return made if self.scratch is None else with_last(self.scratch, made)
 
     def starts(self) -> Stmt:
         """Return the stores of the identities."""

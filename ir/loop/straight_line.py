@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .nodes import Bind, Element, Seq, Stmt, Store
+from dataclasses import replace
+
+from .nodes import Alloc, Bind, Element, If, Seq, Stmt, Store
 from .visit import seq
 
 
@@ -44,6 +46,31 @@ def joined(statements: tuple[Stmt, ...]) -> Stmt:
         else:
             result = (statement, *result)
     return seq(*result)
+
+
+def last_of(statement: Stmt) -> Stmt:
+    """Return the last statement, inside of allocations, binds, and branches without ``else``."""
+    while True:
+        match statement:
+            case Seq(body=(*_, last)):
+                statement = last
+            case Alloc(body=body) | Bind(body=body) | If(then=body, otherwise=None):
+                statement = body
+            case _:
+                return statement
+
+
+def with_last(statement: Stmt, new: Stmt) -> Stmt:
+    """Return a statement with another last one, see `last_of`."""
+    match statement:
+        case Seq(body=(*before, last)):
+            return seq(*before, with_last(last, new))
+        case Alloc(body=body) | Bind(body=body):
+            return replace(statement, body=with_last(body, new))
+        case If(then=body, otherwise=None):
+            return replace(statement, then=with_last(body, new))
+        case _:
+            return new
 
 
 def straight_line(statement: Stmt) -> tuple[tuple[Bind, ...], tuple[Store, ...]] | None:

@@ -31,7 +31,7 @@ def _number_fits(value: float, dtype: DType) -> bool:
     if dtype == bool_:
         return isinstance(value, bool)
     if dtype.is_inexact:
-        return not isinstance(value, bool)
+        return not isinstance(value, bool) and not dtype.rounds_to_nan(value)
     if isinstance(value, bool) or not isinstance(value, int):
         return False
     return dtype.lowest <= value <= dtype.highest
@@ -55,7 +55,8 @@ def own_dtype_problems(part: Element) -> Iterator[str]:
     match part:
         case Number(value=value, dtype=dtype):
             if not _number_fits(value, dtype):
-                yield f"number {value!r} is not a value of dtype {dtype}"
+                limit = f": its largest is {dtype.largest}" if dtype.rounds_to_nan(value) else ""
+                yield f"number {value!r} is not a value of dtype {dtype}{limit}"
         case Index(value=value, dtype=dtype):
             if dtype == bool_:
                 yield f"integer {to_text(value)} cannot have dtype {dtype}"

@@ -78,6 +78,11 @@ proved, checked, clamped = map(Word, ("proved", "checked", "clamped"))
 alloc, fact, hint, origin, attributes = map(Word, ("alloc", "fact", "hint", "origin", "attributes"))
 where, index, condition, expr = map(Word, ("where", "index", "condition", "expr"))
 reinterpret, scan, reducer = map(Word, ("reinterpret", "scan", "reducer"))
+add, mul, xor = map(Word, ("add", "mul", "xor"))
+argmax, argmin, welford = map(Word, ("argmax", "argmin", "welford"))
+logsumexp, online_softmax, linear_recurrence = map(
+    Word, ("logsumexp", "online_softmax", "linear_recurrence")
+)
 call_tir, call_library, call, match_cast = map(
     Word, ("call_tir", "call_library", "call", "match_cast")
 )
@@ -97,7 +102,8 @@ __all__ = [  # noqa: RUF022  # grouped as above
     "clamped", "alloc", "fact", "hint", "origin", "attributes", "where", "index", "condition",
     "reinterpret", "scan", "reducer", "expr", "call_tir", "call_library", "call", "match_cast",
     "const", "op", "when", "constant", "binding", "alloc_storage", "view", "launch",
-    "launch_library", "kill", "check", "copy", "updates", "inf", "nan",
+    "launch_library", "kill", "check", "copy", "updates", "inf", "nan", "add", "mul", "xor",
+    "argmax", "argmin", "welford", "logsumexp", "online_softmax", "linear_recurrence",
 ]  # fmt: skip
 __all__ += element_functions.__all__
 __all__ += _dtypes.__all__

@@ -20,6 +20,8 @@ from .gpu.loops import schedule_gpu_loops
 from .gpu.matmul import schedule_gpu_matmul
 from .gpu.nests import schedule_gpu_nests
 from .gpu.rows import schedule_gpu_rows
+from .gpu.scan_runs import schedule_gpu_scan_runs
+from .gpu.scans import schedule_gpu_scans
 from .gpu.serial import schedule_gpu_serial
 from .matmul import schedule_matmul
 from .nests import schedule_nests
@@ -72,9 +74,10 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
     For a CPU ``schedule_matmul``, ``schedule_rows`` or ``schedule_elementwise``, by the kind of the
     kernel, or ``schedule_scans`` if it contains scans; ``schedule_nests`` if the kernel is of no
     kind, or if dependences between its blocks forbid the rule of its kind. For a GPU the first that
-    applies of ``schedule_gpu_matmul``, ``schedule_gpu_rows``, ``schedule_gpu_loops``,
-    ``schedule_gpu_nests`` and ``schedule_gpu_serial``. If no rule of a CPU applies, a warning is
-    issued and the kernel is left unscheduled.
+    applies of ``schedule_gpu_scans``, ``schedule_gpu_scan_runs``, ``schedule_gpu_matmul``,
+    ``schedule_gpu_rows``, ``schedule_gpu_loops``, ``schedule_gpu_nests`` and
+    ``schedule_gpu_serial``. If no rule of a CPU applies, a warning is issued and the kernel is left
+    unscheduled.
 
     Examples
     --------
@@ -178,7 +181,11 @@ def _schedule_for_gpu(sch: Schedule, function: FunctionRef) -> None:
 
 
 def _gpu_rules(sch: Schedule, function: FunctionRef) -> Iterator[Composite]:
-    match classify(sch.module.prim(function.function)):
+    found = sch.module.prim(function.function)
+    if has_scans(found):
+        yield schedule_gpu_scans(function)
+        yield schedule_gpu_scan_runs(function)
+    match classify(found):
         case Matmul():
             yield schedule_gpu_matmul(function)
             yield schedule_gpu_rows(function)

@@ -111,6 +111,7 @@ def _columns(sch: Schedule, block: BlockRef) -> bool:
         return False
     lanes = VECTORS * lanes_of(sch, block)
     extent = const_value(sch.state.loop(column).extent)
+    first = next((k for k, x in enumerate(loops) if x == column or _binds(sch, block, x, own)), 0)
     draft = sch.state
     try:
         if extent is not None and extent <= lanes:
@@ -118,9 +119,6 @@ def _columns(sch: Schedule, block: BlockRef) -> bool:
             sch.vectorize(column)
         else:
             outer, inner = sch.split(column, factors=(None, lanes))
-            at = loops.index(column)
-            scan = next(k for k, x in enumerate(loops) if _binds(sch, block, x, own))
-            first = min(at, scan)
             rest = [x for x in loops[first:] if x != column]
             sch.reorder(*(outer, *rest, inner))
             sch.vectorize(inner)

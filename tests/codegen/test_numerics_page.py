@@ -53,7 +53,7 @@ def test_operators_have_one_bound() -> None:
     assert len(set(plain + compound)) == len(plain + compound)
     exact = {
         "all", "any", "arange", "argmax", "argmin", "broadcast_to", "cast", "causal_mask", "concat",
-        "cummax", "cummin", "equal", "expand_dims", "full", "gather_elements", "greater",
+        "cummax", "cummin", "equal", "expand_dims", "flip", "full", "gather_elements", "greater",
         "greater_equal", "index",
         "index_copy", "less", "less_equal", "logical_and", "logical_or", "logical_xor",
         "matmul_integer", "max", "min", "not_equal", "permute_dims", "relu", "reshape",
@@ -396,6 +396,34 @@ def _quotients() -> None:
     assert not torch.isfinite(torch.tensor(x) / torch.tensor(y)).all()
 
 
+def _called(op: str, *arrays: np.ndarray) -> np.ndarray:
+    """Return the compiled result of an operator."""
+    b = GraphBuilder("main")
+    of = from_numpy(arrays[0].dtype)
+    params = [b.param(f"x{k}", TensorInfo((as_expr(x.size),), of)) for k, x in enumerate(arrays)]
+    module = Module().with_functions(b.finish([b.emit(op, *params)]))
+    run: Any = tilewright.compile(module, target="cpu")
+    return run(*arrays)
+
+
+def _signs() -> None:
+    x = np.array([complex(-np.inf, np.inf)])
+    with np.errstate(all="ignore"):
+        found, numpy = _called("sinh", x), np.sinh(x)
+    assert np.isnan(found.imag).all()
+    assert np.isnan(numpy.imag).all()
+    np.testing.assert_array_equal(np.abs(found.real), np.abs(numpy.real))
+    assert np.signbit(found.real) != np.signbit(numpy.real)
+
+
+def _powers() -> None:
+    x, y = np.array([complex(0, np.inf)]), np.array([complex(1, 0)])
+    with np.errstate(all="ignore"):
+        found, numpy = _called("power", x, y), np.power(x, y)
+    assert np.isnan(found).any()
+    assert not np.isnan(numpy).any()
+
+
 DTYPE_I8, DTYPE_I32 = (from_numpy(np.dtype(t)) for t in (np.int8, np.int32))
 RUN: dict[str, Callable[[], None]] = {
     "cast of a float": _casts,
@@ -410,6 +438,8 @@ RUN: dict[str, Callable[[], None]] = {
     "`x * y + z`": _contraction,
     "`linear` of 16-bit": _linear,
     "quotient of complex": _quotients,
+    "`sin`, `cos`, `sinh`": _signs,
+    "`pow` of complex": _powers,
 }
 
 

@@ -285,24 +285,77 @@ def test_a_literal_divisor_of_zero_is_refused_by_the_parser(term: str) -> None:
         parse(COPY.format(f"x[{term}]"))
 
 
-@pytest.mark.parametrize(("shape", "m"), [("(m,)", -5), ("(m, m, m, m)", 65536), ("(m,)", 2**62)])
-def test_sizes_of_temporaries_are_checked_at_entry(shape: str, m: int) -> None:
-    text = f"""
+TEMPORARY = """
 n = symbols("n", lower=0)
 @prim_func
 def f(m: Int, x: Buffer[(n,), f32], y: Out[(n,), f32]):
     t = alloc({shape}, f32)
     for i in range(n):
         if i < m:
-            t[{", ".join("i" * shape.count("m"))}] = x[i]
-            y[i] = t[{", ".join("i" * shape.count("m"))}]
+            t[{index}] = x[i]
+            y[i] = t[{index}]
 """
+
+
+def temporary(shape: str) -> str:
+    return TEMPORARY.format(shape=shape, index=", ".join("i" * shape.count("m")))
+
+
+@pytest.mark.parametrize(("shape", "m"), [("(m, m, m, m)", 65536), ("(m,)", 2**62)])
+def test_sizes_of_temporaries_are_checked_at_entry(shape: str, m: int) -> None:
+    text = temporary(shape)
     exe = compile(parse(text))
     assert np.array_equal(exe(8, X), X)
-    with pytest.raises(SizeError, match=r"overflows|negative"):
+    with pytest.raises(SizeError, match="overflows"):
         exe(m, X)
-    with pytest.raises(TilewrightError, match=r"limit of 2|negative"):
+    with pytest.raises(TilewrightError, match="limit of 2"):
         interpreted(text, X, X.copy(), m=m)
+
+
+@pytest.mark.parametrize("shape", ["(m,)", "(m, m)", "(m, m, m)"])
+def test_a_temporary_of_negative_size_has_no_elements(shape: str) -> None:
+    """No iteration uses it, wherever it is allocated and however its loops are scheduled."""
+    text = temporary(shape).replace("y: Out", "y: InOut")
+    exe = compile(parse(text))
+    for m, expected in [(-5, X * 0), (0, X * 0), (3, np.where(np.arange(8) < 3, X, 0))]:
+        y = np.zeros_like(X)
+        exe(m, X, y)
+        assert np.array_equal(y, expected)
+        assert np.array_equal(interpreted(text, X, np.zeros_like(X), m=m), expected)
+
+
+KEPT = """
+n = symbols("n", lower=0)
+@prim_func(scheduled=True)
+def f(m: Int, x: Buffer[(n,), f32], y: InOut[(n,), f32]):
+    s = alloc((m, m), f32)
+    t = alloc((n,), f32)
+    for i in {loop}(n{axis}):
+        t[i] = x[i] + 1.0
+    for j in {loop}(n{axis}):
+        for k in range(m):
+            s[j, k] = x[j]
+        for l in range(m):
+            y[j] = y[j] + s[j, l]
+        y[j] = y[j] + t[n - 1 - j]
+"""
+
+
+@pytest.mark.parametrize("kind", ["cpu", "simt"])
+def test_a_temporary_of_negative_size_has_no_bytes_of_others(kind: str) -> None:
+    thread = {"cpu": ("range", ""), "simt": ("thread", ', "blockIdx.x"')}[kind]
+    text = KEPT.format(loop=thread[0], axis=thread[1])
+    if kind == "simt":  # two loops over blocks are two kernels
+        text = text.replace("blockIdx.x", "threadIdx.x").replace('n, "', '8, "')
+        text = text.replace("(n,)", "(8,)").replace("n - 1", "7")
+    exe = compile(parse(text), Target(kind))
+    reversed_sum = X[::-1] + 1
+    for m in (-5, 0, 8):
+        y = np.zeros_like(X)
+        exe(m, X, y)
+        expected = reversed_sum + max(m, 0) * X
+        assert np.array_equal(y, expected), m
+        assert np.array_equal(interpreted(text, X, np.zeros_like(X), m=m), expected)
 
 
 def test_a_clamped_index_needs_a_range_that_is_not_empty() -> None:

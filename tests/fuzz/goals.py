@@ -43,6 +43,7 @@ FITTING: Mapping[str, Sequence[str]] = {
     ),
     "schedule_matmul": ("contraction", "contraction", "contraction", "product_epilogue"),
     "schedule_scans": ("scans", "pair_scans"),
+    "schedule_gpu_scan_runs": ("scans", "pair_scans"),
     "schedule_rows": (
         "reduction", "norm", "scalar", "overwide", "window", "softmax", "rolling", "rows_updated",
         "rows_crossed",

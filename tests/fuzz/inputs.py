@@ -148,7 +148,10 @@ def _numbers(
         low, high = max(row.lowest, -128), min(row.highest, 255 if row.kind == "uint" else 127)
         return rng.integers(low, high + 1, shape).astype(kind)
     largest = 1 if kind.itemsize == 2 else 3
-    return rng.integers(-largest, largest + 1, shape).astype(kind)
+    numbers = rng.integers(-largest, largest + 1, shape).astype(kind)
+    if row.is_complex:
+        numbers.imag = rng.integers(-largest, largest + 1, shape)
+    return numbers
 
 
 def _indices(

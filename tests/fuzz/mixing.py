@@ -1,4 +1,4 @@
-"""Random changes of programs: bound values, narrow elements, more results, declared reducers.
+"""Random changes of programs: bound values, narrow and complex elements, more results, reducers.
 
 A change keeps the loops, domains and accesses of a program, so that each construct occurs in all
 kinds of programs. It may change the results: a changed program is compared with itself.
@@ -31,6 +31,9 @@ PACKED = ("i4", "u4", "i2", "u2")
 NARROW_FLOATS = ("f8_e4m3", "f8_e5m2")
 WIDENED = ("i8", "i32", "i64", "f16", "f32", "f64")
 """The dtypes whose elements may be stored as narrow ones."""
+
+PAIRED = {"f32": "c64", "f64": "c128"}
+"""The dtypes of pairs of floats."""
 
 INTEGRAL = ("i8", "u8", "i32", "i64")
 PARAMETER = re.compile(r"(\w+): (Buffer|InOut|Out)\[\((.*?)\), (\w+)\]")
@@ -172,14 +175,40 @@ def narrow(rng: random.Random, program: Program) -> str:
                 low = "i4(-3)" if u == "i4" else "u4(0)"
                 form = f"{t}(max(min({{}}, {u}(3)), {low}))"
             lines[k] = _wrapped(line, own.name, form)
-    first = text[: head.end()]
+    return _redeclared(text[: head.end()], lines, own, u)
+
+
+def paired(rng: random.Random, program: Program) -> str:
+    """Store the elements of a buffer of floats as complex numbers, or compute with complex ones."""
+    text = program.text
+    head = re.search(r"^def .*$", text, re.MULTILINE)
+    found = [d for d in declared(text).values() if d.dtype in PAIRED]
+    if not found or head is None or not program.exact:
+        return text
+    own = rng.choice(found)
+    t, u = own.dtype, PAIRED[own.dtype]
+    if rng.random() < 0.5:
+        return re.sub(rf"\b{t}\b", u, text)
+    form, part = rng.choice([("{}({})", "real({})"), ("{}({}) * 1j", "imag({})"),
+                             ("{}({}) - 2j", "real(conj({}))")])  # fmt: skip
+    lines = text[head.end() :].split("\n")
+    for k, line in enumerate(lines):
+        start = re.match(rf"^(.*?)\b{own.name}\[[^\]]*\] \+?= ", line)
+        if start is not None and not TEMPORARY.match(line):
+            value = _wrapped(line[start.end() :], own.name, part)
+            lines[k] = f"{line[: start.end()]}{form.format(u, value)}"
+        elif not TEMPORARY.match(line):
+            lines[k] = _wrapped(line, own.name, part)
+    return _redeclared(text[: head.end()], lines, own, u)
+
+
+def _redeclared(head: str, lines: list[str], own: Declared, dtype: str) -> str:
+    """Return a program with another dtype of a buffer."""
     if own.kind == "alloc":
         old = re.compile(rf"^(    {own.name} = alloc\(.*, )\w+\)$")
-        lines = [old.sub(rf"\g<1>{u})", line) for line in lines]
-    else:
-        shown = f"{own.name}: {own.kind}[({own.dims}), "
-        first = first.replace(f"{shown}{t}]", f"{shown}{u}]")
-    return first + "\n".join(lines)
+        return head + "\n".join(old.sub(rf"\g<1>{dtype})", line) for line in lines)
+    shown = f"{own.name}: {own.kind}[({own.dims}), "
+    return head.replace(f"{shown}{own.dtype}]", f"{shown}{dtype}]") + "\n".join(lines)
 
 
 def _every_store(body: str) -> Iterator[tuple[str, bool, str]]:
@@ -310,7 +339,7 @@ def bits(rng: random.Random, program: Program) -> str:
 
 
 CHANGES: tuple[Callable[[random.Random, Program], str], ...] = (
-    bound, bound, narrow, narrow, several, reduced, reduced, started, bits,
+    bound, bound, narrow, narrow, several, reduced, reduced, started, bits, paired,
 )  # fmt: skip
 
 

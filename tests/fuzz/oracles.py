@@ -95,7 +95,7 @@ class Original:
     def undefined(self, envs: Sequence[Mapping[Var, int]]) -> bool:
         """Return whether a result of the original program is not a number."""
         found = [a for env in envs for a in self._run(env)[1] if a.dtype.kind not in "iub"]
-        return any(bool(np.isnan(a.astype(np.float64)).any()) for a in found)
+        return any(bool(np.isnan(widened(a)).any()) for a in found)
 
     def covers(self, envs: Sequence[Mapping[Var, int]]) -> bool:
         """Return whether the original program writes all elements of its outputs."""
@@ -153,6 +153,11 @@ class Original:
             raise WrongResultError(f"{title}: {verdict}")
 
 
+def widened(array: np.ndarray) -> np.ndarray:
+    """Return floats in double precision, and complex numbers with parts in double precision."""
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
 def same(a: np.ndarray, b: np.ndarray) -> bool:
     """Return whether two arrays are equal bit for bit, except for the sign of zeros."""
     if from_numpy(a.dtype).is_packed:
@@ -169,7 +174,7 @@ def interpret(original: Original, function: PrimFunc, env: Mapping[Var, int]) ->
         return
     params = [p for p in function.params if isinstance(p, BufferParam)]
     given = [a for a, p in zip(original.inputs(env), params, strict=True) if p.access != "out"]
-    wide = [a.astype(np.float64) if a.dtype.kind not in "iub" else a for a in given]
+    wide = [widened(a) if a.dtype.kind not in "iub" else a for a in given]
     old, new = (
         call_prim(f, wide, scalars(f, env), precise=True) for f in (original.function, function)
     )

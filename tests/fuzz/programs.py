@@ -12,6 +12,7 @@ from tests.fuzz.families import (
     indexed,
     mixtures,
     narrow,
+    pairs,
     rows,
     scans,
     scoped,
@@ -50,6 +51,8 @@ FAMILIES: Mapping[str, Callable[[random.Random], Program]] = {
         narrow.narrow_product, narrow.packed_map, narrow.narrow_chain,
         functions.exact_functions, functions.elementary_functions,
         scans.scans, scans.pair_scans, scans.recurrences,
+        pairs.complex_maps, pairs.complex_sums, pairs.complex_scans, pairs.complex_functions,
+        pairs.interleaved,
         shared.bound_chain, shared.two_stores, shared.extremes, shared.reducers, shared.moments,
     )
 }  # fmt: skip

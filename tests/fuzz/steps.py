@@ -59,10 +59,11 @@ UNCOUNTED = ("annotate", "unannotate", "add_unit_loop")
 KINDS = ("bind", "parallel", "unroll", "vectorize")
 """Steps after which a loop cannot be changed."""
 
+OF_GRAPHS = ("default_schedule", "lower_graph", "finish_graph", "schedule_gpu_scans")
+"""Composite steps that need a graph; the last one is applied by the first."""
+
 LIBRARY = tuple(
-    c.verb()
-    for c in composites()
-    if c.family == "library" and c.verb() not in ("default_schedule", "lower_graph", "finish_graph")
+    c.verb() for c in composites() if c.family == "library" and c.verb() not in OF_GRAPHS
 )
 """Composite steps of one function."""
 

@@ -13,7 +13,7 @@ from tests.fuzz.programs import FAMILIES
 
 MARKS = {
     "bound": " q0 = ", "narrow": "max(min(", "several": "z0: InOut[", "reduced": "p0: InOut[",
-    "started": "with init(): ", "bits": "(",
+    "started": "with init(): ", "bits": "(", "paired": ", c",
 }  # fmt: skip
 KINDS = ("chain", "reduction", "triangle", "gather", "csr", "in_place", "product", "scoped_rows")
 

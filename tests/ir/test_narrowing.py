@@ -43,5 +43,24 @@ def test_values_beyond_the_largest_one_overflow(row: DType) -> None:
     assert float(narrowed(np.float64(np.nextafter(tie, 0)), row)) == row.largest
 
 
+@pytest.mark.parametrize("row", NARROW, ids=str)
+def test_integers_beside_a_tie_are_rounded_once(row: DType) -> None:
+    """A conversion to double first would reach the tie."""
+    given, wanted = [], []
+    for power in range(row.mantissa + 2, min(63, 1 << (row.exponent - 1))):
+        unit = 1 << (power - row.mantissa)
+        for odd in (0, 1):
+            low = (1 << power) + odd * unit
+            given += [low + unit // 2 + step for step in (-1, 0, 1)]
+            wanted += [low, low + odd * unit, low + unit]
+    x = np.array(given, np.int64)
+    found = narrowed(np.concatenate([x, -x]), row).astype(np.float64)
+    expected = np.array([*wanted, *(-w for w in wanted)], np.float64)
+    kept = np.abs(expected) <= row.largest
+    assert np.array_equal(found[kept], expected[kept])
+    unsigned = narrowed(x.astype(np.uint64), row).astype(np.float64)
+    assert np.array_equal(unsigned, found[: len(x)], equal_nan=True)
+
+
 def test_singles_are_rounded_by_numpy() -> None:
     assert narrowed(np.float32(1.0 + 2.0**-20), f16) == np.float16(1.0)

@@ -59,7 +59,23 @@ def test_a_packed_array_checks_its_size_and_dtype() -> None:
         PackedArray(np.zeros(4, np.uint8), (1,), "f32")
     with pytest.raises(PackingError, match="a contiguous array of one dimension"):
         PackedArray(np.zeros((2, 1), np.uint8), (4,), "i4")
+    with pytest.raises(PackingError, match="an array of dtype uint8, got bytes"):
+        PackedArray(b"\0", (2,), "i4")
+    for shape in [(-1, -2), (-1,), (2.0,), 2]:
+        with pytest.raises(PackingError, match="integers of at least 0 as shape, got"):
+            PackedArray(np.zeros(1, np.uint8), shape, "i4")
+    assert PackedArray(np.zeros(1, np.uint8), (np.int64(2),), "i4").shape == (2,)
     assert repr(PackedArray.of(np.array([[1, 2]]), "u2")) == "PackedArray((1, 2), u2)"
+
+
+@pytest.mark.parametrize("values", [[1.5, 2.0], [float("nan")], ["a"], [1, None], [1j]])
+def test_only_integers_are_packed(values: list[object]) -> None:
+    with pytest.raises(
+        PackingError, match="expected integers to pack as i4, got elements of dtype"
+    ):
+        PackedArray.of(np.array(values), "i4")
+    assert PackedArray.of([1, 17, True], "i4").unpack().tolist() == [1, 1, 1]
+    assert PackedArray.of(np.zeros((0, 3)), "i4").shape == (0, 3)
 
 
 def test_numpy_reads_the_elements_of_a_packed_array() -> None:

@@ -72,3 +72,37 @@ def test_inlining_consumers_stops_at_the_same_limit():
             break
         sch.apply(step)
     rejected(sch, step, ReverseComputeInline.Requires.VALUE_SIZE, "a depth of 151")
+
+
+def chains(count: int, values: int) -> str:
+    """Return a function of blocks that each bind values, and use the result of the previous one."""
+    lines = ["@prim_func", "def f(x: Buffer[(8,), i32], y: Out[(8,), i32]):"]
+    lines += [f"    u{k} = alloc((8,), i32)" for k in range(count - 1)]
+    for k in range(count):
+        source, target = f"u{k - 1}" if k else "x", f"u{k}" if k + 1 < count else "y"
+        lines += [f"    for i{k} in range(8):", f'        with block("b{k}"):']
+        lines += [f"            v{k} = spatial(i{k})", f"            t{k}_0 = {source}[v{k}] * 3"]
+        lines += [f"            t{k}_{j} = t{k}_{j - 1} * 3 + {j}" for j in range(1, values)]
+        lines += [f"            {target}[v{k}] = t{k}_{values - 1} + t{k}_0"]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("step", [ComputeInline, ReverseComputeInline])
+def test_inlining_stops_before_a_block_binds_more_values_than_the_text_may_have(step) -> None:
+    """The values would be nested too deeply for passes, which raised RecursionError."""
+    inlined = step is ComputeInline
+    sch = Schedule(parse(chains(4, 100)))
+    order = (0, 1) if inlined else (3, 2)
+    sch.apply(step(sch.get_block(f"b{order[0]}")))
+    last = step(sch.get_block(f"b{order[1]}"))
+    rejected(sch, last, step.Requires.VALUE_SIZE, "values; the limits are 256 values")
+    assert str(parse(str(sch.module))) == str(sch.module)
+    assert sch.verify().ok
+
+
+def test_many_values_that_are_not_bound_may_be_inlined() -> None:
+    value = " + ".join(f"t0[max(vi1 - {k}, 0), vj1]" for k in range(120))
+    text = blocks(2, "v * 0.5").replace("t0[vi1, vj1] * 0.5", value)
+    sch = Schedule(parse(text))
+    sch.compute_inline("b0")
+    assert sch.verify().ok

@@ -565,8 +565,9 @@ def _typed(array, name: str):
 def _interface(t: _Tensor) -> dict:
     shape = tuple(t.shape[k] for k in range(t.ndim))
     kind = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}.get(t.code, "V")
+    kind = kind if t.bits >= _BYTE else "u"
     return {
-        "version": 3, "shape": shape, "typestr": f"<{kind}{t.bits // 8}",
+        "version": 3, "shape": shape, "typestr": f"<{kind}{max(t.bits // _BYTE, 1)}",
         "data": (t.data, False), "strides": None,
     }  # fmt: skip
 

@@ -65,7 +65,7 @@ typedef struct tw_tensor {
   int32_t device_type; /* 1: host memory */
   int32_t device_id;
   int32_t ndim;
-  uint8_t dtype_code; /* 0 int, 1 uint, 2 float, 4 bfloat, 6 bool */
+  uint8_t dtype_code; /* 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool, 10 and 12 float8 */
   uint8_t dtype_bits;
   uint16_t dtype_lanes;     /* 1 */
   TW_WORD(int64_t *, shape);

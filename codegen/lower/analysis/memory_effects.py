@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import gcd
 
+from ....ir.analysis.distances import equal_pairs, never_overlap
 from ....ir.symbolic import (
     Bool,
     Eq,
@@ -15,7 +15,6 @@ from ....ir.symbolic import (
     all_of,
     any_of,
     as_expr,
-    bounds,
     conjuncts,
     const_value,
     eq,
@@ -23,7 +22,6 @@ from ....ir.symbolic import (
     substitute,
     var,
 )
-from ....ir.symbolic.terms import linear_terms
 from ....ir.thread.nodes import (
     NO_SOURCE,
     Address,
@@ -216,9 +214,9 @@ def may_conflict(
         same = True
         pairs = [(theirs.axes[a], ours.axes[a]) for a, x, y in wanted if x is None or y is None]
     sizes = first.size, second.size
-    if _never_overlap(distance, sizes):
+    if never_overlap(distance, sizes):
         return False
-    if same and _implies_same_thread(distance, max(sizes), pairs):
+    if same and equal_pairs(distance, pairs, max(sizes)) >= {*pairs}:
         return False
     claims: list[Bool] = [distance >= first.size, distance <= -second.size]
     if same:
@@ -256,77 +254,3 @@ def _instance(access: MemoryAccess, axes: Mapping[Var, int], *, fresh: bool) -> 
     names.update(access.fixed)
     offset = as_expr(0) if access.offset is None else substitute(access.offset, names)
     return _Instance(offset, mine, access.fixed)
-
-
-def _never_overlap(distance: Expr, sizes: tuple[int, int]) -> bool:
-    """Return whether accesses at a distance never overlap, by ranges and residues.
-
-    ``distance`` is the offset of the second access minus that of the first; the accesses overlap
-    if ``-second < distance < first``, where ``first, second = sizes``. The distance is a
-    multiple of some step plus a part with a constant range. The step is the greatest common divisor
-    of the coefficients of the terms without such a range, then also of the largest others.
-    """
-    terms, constant = linear_terms(distance)
-    low, high = constant - sizes[0] + 1, constant + sizes[1] - 1
-    step = 0
-    fine: list[tuple[int, int, int]] = []
-    for term, coefficient in terms:
-        limits = bounds(term)
-        if limits.lower is None or limits.upper is None:
-            step = gcd(step, coefficient)
-            continue
-        ends = limits.lower * coefficient, limits.upper * coefficient
-        least, most = min(ends), max(ends)
-        fine.append((abs(coefficient), least, most))
-        low, high = low + least, high + most
-    for coefficient, least, most in (*sorted(fine, reverse=True), (0, 0, 0)):
-        if not _has_multiple(low, high, step):
-            return True
-        step = gcd(step, coefficient)
-        low, high = low - least, high - most
-    return False
-
-
-def _has_multiple(low: int, high: int, step: int) -> bool:
-    """Return whether a range of integers contains a multiple of a number."""
-    return low <= 0 <= high if step == 0 else -(-low // step) * step <= high
-
-
-def _implies_same_thread(distance: Expr, width: int, pairs: list[tuple[Var, Var]]) -> bool:
-    """Return whether overlapping accesses imply that both threads are the same.
-
-    The distance is a linear combination of index differences. If the coefficient of each
-    difference exceeds the range of all terms with smaller coefficients, then a distance smaller
-    than ``width`` implies that all differences are 0. Terms without a constant range add a multiple
-    of a step, which must exceed the range of all others.
-    """
-    terms, rest = linear_terms(distance)
-    weights: dict[Expr, int] = dict(terms)
-    parts: list[tuple[int, int, bool]] = []
-    for mine, other in pairs:
-        weight, opposite = weights.pop(mine, 0), weights.pop(other, 0)
-        if not weight or weight != -opposite:
-            return False
-        parts.append((abs(weight), (mine.upper or 0), True))
-    step = 0
-    for term, weight in weights.items():
-        limits = bounds(term)
-        if limits.lower is None or limits.upper is None:
-            step = gcd(step, weight)
-        else:
-            parts.append((abs(weight), max(abs(limits.lower), abs(limits.upper)), False))
-    slack = abs(rest) + width - 1
-    if step:
-        slack = min(rest % step, -rest % step) + width - 1
-        if sum(w * most for w, most, _ in parts) + slack >= step:
-            return False
-    return _is_injective(parts, slack)
-
-
-def _is_injective(parts: list[tuple[int, int, bool]], slack: int) -> bool:
-    left = sorted(parts)
-    while any(needed for *_, needed in left):
-        weight, _, _ = left.pop()
-        if weight <= slack + sum(w * most for w, most, _ in left):
-            return False
-    return True

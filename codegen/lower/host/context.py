@@ -44,6 +44,7 @@ class HostKernel:
 
     A kernel on a device has a ``grid`` and the size of its dynamic ``shared`` memory in bytes. A
     kernel with ``limits`` has a version with 32-bit indices, which runs if all are below ``2**31``.
+    ``temporaries`` are the names, sizes in bytes, and offsets of the temporaries in the scratch.
     """
 
     symbols: tuple[Var, ...]
@@ -52,6 +53,7 @@ class HostKernel:
     grid: LaunchGrid | None = None
     shared: int = 0
     limits: tuple[Expr, ...] = ()
+    temporaries: tuple[tuple[str, Expr, Expr], ...] = ()
 
 
 def dtype_code(dtype: DType) -> int:

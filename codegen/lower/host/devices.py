@@ -62,6 +62,7 @@ def host_kernel(kernel: LoweredKernel) -> HostKernel:
         kernel.function.launch,
         dynamic_bytes(kernel.function),
         kernel.function.width.limits,
+        tuple((t.name, t.size, t.offset) for t in kernel.temporaries),
     )
 
 

@@ -59,7 +59,7 @@ from .entry import EntryChecks, param_spec, view_of
 from .entry_wrappers import public_name
 from .results import Results, names_of_results
 from .sizes import Sizes, check_static_size
-from .storage import Storage, Storages, all_bindings, assign_storages
+from .storage import ScratchSize, Storage, Storages, all_bindings, assign_storages
 
 __all__ = ["FlowFunctions", "HostKernel", "lower_to_host"]
 
@@ -156,8 +156,10 @@ def _entry_checks(context: HostContext) -> tuple[host.Body, tuple[Var, ...]]:
     return tuple(body), symbols
 
 
-def _scratch(context: HostContext, launch: LaunchKernel, threads: int) -> Expr | None:
+def _scratch(context: HostContext, launch: LaunchKernel, threads: int) -> ScratchSize | None:
+    """Return the scratch of a launch, of which one version runs."""
     sizes: list[Expr] = []
+    temporaries: tuple[tuple[str, Expr], ...] = ()
     dims = [context.dims(a) for a in launch.args]
     versions = [(v.function, v.scalars) for v in launch.versions]
     for name, scalars in [(launch.function, launch.scalars), *versions]:
@@ -169,7 +171,9 @@ def _scratch(context: HostContext, launch: LaunchKernel, threads: int) -> Expr |
         if kernel.threads is not None:
             known[kernel.threads] = threads
         sizes.append(substitute(kernel.scratch, known))
-    return maximum(*sizes) if sizes else None
+        if not temporaries:
+            temporaries = tuple((n, substitute(s, known)) for n, s, _ in kernel.temporaries)
+    return ScratchSize(maximum(*sizes), temporaries) if sizes else None
 
 
 def _body(context: HostContext, memory: _MemoryLayout) -> tuple[Results, host.HostFunc, int]:
@@ -275,12 +279,10 @@ def _launched(context: HostContext) -> Iterator[tuple[PrimFunc, Mapping[Var, Exp
 
 
 def _temporaries(context: HostContext) -> Iterator[Expr]:
-    """Yield the dimensions and sizes in bytes of the temporaries of all kernels."""
+    """Yield the sizes in bytes of the temporaries of all kernels."""
     for func, values in _launched(context):
         for buffer, dims in temporary_shapes(func):
-            shape = [substitute(dim, values) for dim in dims]
-            yield from (dim for dim in shape if dim.lower is None or dim.lower < 0)
-            yield shape_bytes(shape, buffer.dtype)
+            yield shape_bytes([substitute(dim, values) for dim in dims], buffer.dtype)
 
 
 def _indices(context: HostContext) -> Iterator[Expr]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ....ir.dtype import BYTE, DType
 from ....ir.graph.live_ranges import tensor_bytes
 from ....ir.graph.nodes import GraphFunc, Operand, TensorInfo, Value
 from ....ir.host import nodes as host
@@ -14,11 +13,6 @@ from ...rtlib.results import HEADER
 from .context import CALL, HostContext, dtype_code, integer
 from .entry import describe
 from .sizes import Sizes
-
-
-def result_code(dtype: DType) -> int:
-    """Return the DLPack dtype code of a result; an extension type of NumPy is shown as bits."""
-    return 256 + max(dtype.bits, BYTE) if dtype.is_extension else dtype_code(dtype)
 
 
 def names_of_results(func: GraphFunc) -> tuple[str, ...]:
@@ -55,7 +49,7 @@ class Results:
         where = context.ready(size, f"result {name}")
         word = integer(2 * len(self.function.params) + position)
         block = context.invoke(
-            "tw_make_result", CALL, word, integer(len(dims)), integer(result_code(dtype)), where,
+            "tw_make_result", CALL, word, integer(len(dims)), integer(dtype_code(dtype)), where,
             kind="ptr",
         )  # fmt: skip
         present = host.Comparison("ne", block, host.NullPointer())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ....errors import MalformedProgramError
-from ....ir.analysis.widths import fits
+from ....ir.analysis.widths import compared, fits
 from ....ir.host import nodes as host
 from ....ir.symbolic import (
     Add,
@@ -128,8 +128,9 @@ class Sizes:
                 return self.joined([self.magnitude(e, known) for e in (numerator, divisor)])
             case Min(args) | Max(args):
                 return self.joined([self.magnitude(a, known) for a in args])
-            case Select(_, then, otherwise):
-                return self.joined([self.magnitude(e, known) for e in (then, otherwise)])
+            case Select(condition, then, otherwise):
+                used = (then, otherwise, *compared(condition))
+                return self.joined([self.magnitude(e, known) for e in used])
             case _:  # `Expr` is an open base class; the cases above are all kinds of terms.
                 raise MalformedProgramError(
                     f"cannot bound size {expr}: unsupported term {type(expr).__name__}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
 from ....ir.graph.live_ranges import LiveRanges, tensor_bytes
 from ....ir.graph.nodes import Binding, GraphFunc, Value, ViewTensor
 from ....ir.graph.visit import inner_bindings
-from ....ir.symbolic import Expr, Var, const_value, free_vars
+from ....ir.symbolic import Expr, Var, const_value, free_vars, to_text
+from .context import HostKernel
 
 
 @dataclass
@@ -64,7 +67,43 @@ def direct_results(func: GraphFunc, live_ranges: LiveRanges) -> dict[Value, int]
     return chosen
 
 
-def assign_storages(func: GraphFunc, entry: set[Var], scratch: dict[Binding, Expr]) -> Storages:
+@dataclass(frozen=True, slots=True)
+class ScratchSize:
+    """The scratch of a launch: its size in bytes, and its temporaries with their sizes."""
+
+    size: Expr
+    temporaries: tuple[tuple[str, Expr], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the storage: the names of the first temporaries."""
+        names = [name for name, _ in self.temporaries]
+        more = len(names) - MOST_NAMES
+        parts = (*names[:MOST_NAMES], *((f"{more}_more",) if more > 0 else ()), "scratch")
+        return "_".join(parts)
+
+
+MOST_NAMES: Final = 3
+"""The number of temporaries in the name of a scratch storage."""
+
+
+def temporary_texts(kernels: Mapping[str, HostKernel]) -> Mapping[str, tuple[str, ...]]:
+    """Return the temporaries in the scratch of each kernel that has one, as text."""
+    return MappingProxyType(
+        {
+            name: tuple(
+                f"{temporary}: {to_text(size)} bytes at {to_text(offset)}"
+                for temporary, size, offset in kernel.temporaries
+            )
+            for name, kernel in kernels.items()
+            if kernel.temporaries
+        }
+    )
+
+
+def assign_storages(
+    func: GraphFunc, entry: set[Var], scratch: Mapping[Binding, ScratchSize]
+) -> Storages:
     """Assign each storage to a result of the caller, the arena, or the heap.
 
     Storages whose size is known at entry are in the arena; the others are allocated on the heap
@@ -79,9 +118,9 @@ def assign_storages(func: GraphFunc, entry: set[Var], scratch: dict[Binding, Exp
         made.by_value[value] = storage
         if storage.result == -1:
             _assign(made, storage, entry)
-    for binding, size in scratch.items():
+    for binding, needed in scratch.items():
         position = live_ranges.positions[binding]
-        extra = Storage(f"scratch_{binding.value.name}", size, position, position)
+        extra = Storage(needed.name, needed.size, position, position, needed.temporaries)
         made.scratch[binding.value] = extra
         _assign(made, extra, entry)
     return made

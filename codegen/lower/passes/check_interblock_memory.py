@@ -6,6 +6,7 @@ import itertools
 
 from ....ir.analysis import Interval, injective_in, interval_of, ranges_of, union
 from ....ir.analysis.occurrences import Occurrence, never_equal, occurrences
+from ....ir.analysis.thread_accesses import in_one_thread_block
 from ....ir.loop.nodes import Buffer, For, PrimFunc
 from ....ir.loop.ranges import loop_var
 from ....ir.symbolic import Expr, Facts, const_value
@@ -49,6 +50,8 @@ def _check(buffer: Buffer, first: Occurrence, second: Occurrence, func: PrimFunc
     if first.statement is second.statement or not any(map(_is_several, first.loops)):
         return
     if _in_one_block(first, second) or never_equal(first, second, func.facts):
+        return
+    if in_one_thread_block(first, second, func.facts):
         return
     raise MemoryScopeError(
         f"two statements access {buffer.name!r}, at least one writes it, and a thread block may "

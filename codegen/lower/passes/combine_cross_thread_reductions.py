@@ -300,17 +300,20 @@ def _total(block: Block, found: Reducing, parts: tuple[Buffer, ...]) -> Block:
     totals = tuple(Load(part, target.indices) for target, part in pairs)
     starts = tuple(exact.get((t.buffer, t.indices), alone.get(t.buffer, t)) for t in found.targets)
     origins = found.origins
+    named: list[Bind] = []
     if starts == found.reducer.identities:
         values: tuple[Element, ...] = totals
     else:
         values = combined(found.reducer, starts, totals)
+        if block.init is not None:
+            named = [replace(s, body=Seq(())) for s in walk(block.init) if isinstance(s, Bind)]
     locals_ = [Local(f"total_{k}", value.dtype) for k, value in enumerate(values)]
     final = [
         Store(target.buffer, target.indices, value, origins)
         for target, value in zip(found.targets, locals_ if len(values) > 1 else values, strict=True)
     ]
     binds = [Bind(name, value, Seq(())) for name, value in zip(locals_, values, strict=True)]
-    init = joined((*(binds if len(values) > 1 else ()), *final))
+    init = joined((*named, *(binds if len(values) > 1 else ()), *final))
     return replace(block, init=init)
 
 

@@ -18,7 +18,9 @@ from ....ir.analysis import (
 )
 from ....ir.analysis.allocations import largest_shape, largest_value, loops_around
 from ....ir.analysis.bounds import bounded_accesses
+from ....ir.analysis.differences import has_choice, largest_difference
 from ....ir.analysis.occurrences import Occurrence, occurrences
+from ....ir.identity import Uid
 from ....ir.loop.nodes import Alloc, Buffer, Element, For, Let, Load, PrimFunc, Scope, Stmt, Store
 from ....ir.loop.visit import Rebuilder, allocations
 from ....ir.symbolic import (
@@ -35,8 +37,9 @@ from ....ir.symbolic import (
 )
 from ....target.target import Target
 from ...errors import MemoryScopeError
+from ..analysis.lifetimes import on_stack
 from ..analysis.own_parts import writes_own_part
-from ..annotations import with_notes
+from ..annotations import with_notes, with_own_iterations
 from ..lowering_pass import CPU, Pass
 
 Access: TypeAlias = "tuple[Buffer, tuple[Expr, ...]]"
@@ -97,7 +100,30 @@ class CompactBuffers(Pass):
         kept = [b for b in by_age(tree) if b in found or tree.allocs[b] is None]
         buffers = tuple(changed[b].buffer if b in changed else b for b in kept)
         notes = {b.name: placement_note(b, new.get(b), found.get(b, []), tree) for b in kept}
-        return with_notes(replace(func, body=body, buffers=buffers), notes)
+        made = with_notes(replace(func, body=body, buffers=buffers), notes)
+        stack = on_stack(buffers)
+        if len(buffers) - len(stack) < 2:  # one temporary shares no memory
+            return made
+        pairs = zip(kept, buffers, strict=True)
+        own = {b.name: _own_loops(b, c, found.get(b, []), tree) for b, c in pairs if c not in stack}
+        return with_own_iterations(made, own)
+
+
+def _own_loops(
+    buffer: Buffer, made: Buffer, accesses: list[Occurrence], tree: Tree
+) -> tuple[Uid, ...]:
+    """Return the loops whose iterations run one after the other and have their own elements.
+
+    The workers of a parallel loop run at the same time, but each one has its own elements if the
+    scope of the temporary is ``local``.
+    """
+    loops = loops_around(tree, buffer)
+    if made.scope == "local":
+        region = next((x for x in common_loops(accesses) if x.kind == "parallel"), None)
+        own = [x for x in loops if x.kind != "vectorized"]
+        return tuple(x.uid for x in (*own, *(() if region is None else (region,))))
+    around = takewhile(lambda x: x.kind not in {"parallel", "vectorized"}, loops)
+    return tuple(x.uid for x in around)
 
 
 def hoisted(
@@ -185,7 +211,7 @@ def placement_note(
             parts.append(f"allocated once for all iterations of {names}")
         if new.shape != buffer.shape:
             parts.append(f"{_shape(new)} instead of {_shape(buffer)} elements")
-    refused = _refused(buffer, made, accesses)
+    refused = _refused(buffer, made, accesses, tree)
     if refused is not None:
         parts.append(
             f"not smaller: an iteration of {refused.var.name} may read elements that it did not "
@@ -216,12 +242,12 @@ def _shape(buffer: Buffer) -> str:
 
 
 def _refused(
-    buffer: Buffer, made: CompactedBuffer | None, accesses: list[Occurrence]
+    buffer: Buffer, made: CompactedBuffer | None, accesses: list[Occurrence], tree: Tree
 ) -> For | None:
     """Return a loop whose iterations would use less memory if they shared no values."""
     if not accesses or _on_gpu(accesses):
         return None
-    loops, intervals = compaction_scope(buffer, accesses, common_loops(accesses))
+    loops, intervals = compaction_scope(buffer, accesses, common_loops(accesses), tree)
     used = frozenset[Var]().union(*(i.start.free for i in intervals if i is not None))
     moving = [x for x in loops if x.var in used]
     bases = () if made is None else made.bases
@@ -363,7 +389,7 @@ def live_scope(
         The loops each iteration of which has its own elements, because it allocates them.
     """
     while True:
-        loops, intervals = compaction_scope(buffer, accesses, loops)
+        loops, intervals = compaction_scope(buffer, accesses, loops, tree)
         used = frozenset[Var]().union(*(i.start.free for i in intervals if i is not None))
         moving = [k for k, loop in enumerate(loops) if loop.var in used]
         if not moving or loops[moving[-1]] in fresh:
@@ -381,7 +407,7 @@ def lifetime(buffer: Buffer, body: Stmt, tree: Tree) -> Stmt:
 
 
 def compaction_scope(
-    buffer: Buffer, accesses: list[Occurrence], loops: tuple[For, ...]
+    buffer: Buffer, accesses: list[Occurrence], loops: tuple[For, ...], tree: Tree
 ) -> tuple[tuple[For, ...], list[Part | None]]:
     """Return the innermost loops in one iteration of which the accesses stay in an interval.
 
@@ -390,8 +416,9 @@ def compaction_scope(
     only index of a dimension of size 1 is 0.
     """
     while True:
+        facts = tree.facts(loops[-1].body if loops else tree.function.body)
         intervals = [
-            Part(ZERO, 1, 0) if size == 1 else _part(accesses, axis, loops)
+            Part(ZERO, 1, 0) if size == 1 else _part(accesses, axis, loops, facts)
             for axis, size in enumerate(buffer.shape)
         ]
         if not loops or all(
@@ -432,7 +459,9 @@ def common_loops(accesses: list[Occurrence]) -> tuple[For, ...]:
     return tuple(takewhile(lambda loop: loop.kind != "vectorized", shared))
 
 
-def _part(accesses: list[Occurrence], axis: int, loops: tuple[For, ...]) -> Part | None:
+def _part(
+    accesses: list[Occurrence], axis: int, loops: tuple[For, ...], facts: Facts
+) -> Part | None:
     """Return the written part of a dimension in one iteration of ``loops``, or None.
 
     Its size is constant, and all reads are inside of it.
@@ -444,15 +473,25 @@ def _part(accesses: list[Occurrence], axis: int, loops: tuple[For, ...]) -> Part
             return None
         known.append(values)
     written = union((x for x, a in zip(known, accesses, strict=True) if a.writes), _NO_FACTS)
-    every = union(known, _NO_FACTS)
-    if written is None or every is None:
-        return None
-    size = const_value(written.extent)
-    if size is None or (every.start, every.extent) != (written.start, written.extent):
+    size = None if written is None else const_value(written.extent)
+    if written is None or size is None or not _contains(written, known, facts):
         return None
     steps = (_step(a, axis, len(loops)) for a in accesses)
-    shifts = (const_value(x.start - every.start) for x in known)
-    return Part(every.start, size, gcd(*steps, *(1 if s is None else s for s in shifts)))
+    shifts = (const_value(x.start - written.start) for x in known)
+    return Part(written.start, size, gcd(*steps, *(1 if s is None else s for s in shifts)))
+
+
+def _contains(written: Interval, known: list[Interval], facts: Facts) -> bool:
+    """Return whether an interval contains others; indices near an edge are compared by proof."""
+    every = union(known, _NO_FACTS)
+    if every is not None and every.start is written.start and every.extent is written.extent:
+        return True
+    if not any(has_choice(x.start) for x in known):
+        return False
+    ends = ((x.stop, written.stop) for x in known)
+    starts = ((written.start, x.start) for x in known)
+    found = (largest_difference(a, b, facts) for a, b in (*starts, *ends))
+    return all(x is not None and x <= 0 for x in found)
 
 
 def _values(access: Occurrence, axis: int, depth: int) -> Interval | None:

@@ -9,6 +9,7 @@ from typing import Final
 from ....ir.analysis import Tree, tree_of, written_before_read
 from ....ir.analysis.allocations import loops_around
 from ....ir.analysis.occurrences import Occurrence
+from ....ir.analysis.thread_accesses import in_own_parts
 from ....ir.loop.memory_scopes import OF_BLOCK, PRIVATE
 from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
 from ....ir.loop.visit import stores, walk
@@ -58,6 +59,8 @@ class CompactThreadBuffers(Pass):
     memory, which the caller provides. A ``global`` temporary becomes ``local`` if each thread reads
     only elements that it wrote itself and no update is atomic, else ``shared``. In a launch of one
     thread block, a ``global`` temporary above 16 KiB or of symbolic size remains in global memory.
+    So does one of several thread blocks that does not fit in shared memory, if each of them
+    accesses only its own elements.
 
     Raises
     ------
@@ -129,9 +132,38 @@ def _placed(
             return shared
         if tree.allocs[buffer] is None:
             return None
-        same = CompactedBuffer(buffer, (None,) * buffer.rank, (1,) * buffer.rank)
-        return hoisted(same, accesses, tree, buffer, _with_own(buffer, tree, axes))
+        return hoisted(_same(buffer), accesses, tree, buffer, _with_own(buffer, tree, axes))
+    if buffer.scope == "global":
+        return _of_thread_blocks(buffer, accesses, tree, axes)
     return _check_size(_per_block(buffer, accesses, tree, axes), function)
+
+
+def _same(buffer: Buffer) -> CompactedBuffer:
+    """Return a temporary in its own form."""
+    return CompactedBuffer(buffer, (None,) * buffer.rank, (1,) * buffer.rank)
+
+
+def _of_thread_blocks(
+    buffer: Buffer, accesses: list[Occurrence], tree: Tree, axes: frozenset[str]
+) -> CompactedBuffer | None:
+    """Return a ``global`` temporary of several thread blocks in shared memory, if it fits.
+
+    Else it remains in global memory if each thread block accesses only its own elements.
+    """
+    facts = tree.function.facts
+    try:
+        shared = _per_block(buffer, accesses, tree, axes)
+    except MemoryScopeError:
+        if not in_own_parts(accesses, facts):
+            raise
+    else:
+        if _bytes(shared) is not None or not in_own_parts(accesses, facts):
+            return _check_size(shared, tree.function.name)
+    if tree.allocs[buffer] is None:
+        return None
+    several = [x for x in accesses[0].loops if _is_several(x)]
+    each = (*_with_own(buffer, tree, axes), *several)
+    return hoisted(_same(buffer), accesses, tree, buffer, each)
 
 
 def _is_of_thread(

@@ -6,12 +6,25 @@ from dataclasses import replace
 
 from ....ir.identity import Uid
 from ....ir.loop.memory_scopes import PRIVATE
-from ....ir.loop.nodes import Bind, Block, For, If, Let, Load, PrimFunc, Stmt, Store
-from ....ir.loop.visit import children, loads, stores, transform, walk_element
-from ....ir.symbolic import Bool, all_of, eq
+from ....ir.loop.nodes import (
+    INTRINSIC,
+    Bind,
+    Block,
+    For,
+    If,
+    Let,
+    Load,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+)
+from ....ir.loop.visit import children, loads, stores, transform, walk_element, with_children
+from ....ir.symbolic import Bool, all_of, const_value, eq
+from ....target.gpus import THREAD_AXES
 from ....target.target import Target
 from ..analysis.launch_axes import launch_axes
-from ..annotations import ONCE, REPEATED
+from ..annotations import ACROSS, ONCE, REPEATED
 from ..lowering_pass import GPU, Pass
 
 
@@ -26,8 +39,10 @@ class GuardSingleThread(Pass):
             if threadIdx_x == 0:
                 S[0] = 0
 
-    Every thread executes a statement that writes registers. The attribute ``repeated`` records the
-    blocks with such a statement, or an integer loaded from memory, beside a guarded statement.
+    The condition is tested once around loops, branches, and bound values that only one thread
+    executes. Every thread executes a statement that writes registers. The attribute ``repeated``
+    records the blocks with such a statement, or an integer loaded from memory, beside a guarded
+    statement.
     """
 
     targets = GPU
@@ -37,10 +52,12 @@ class GuardSingleThread(Pass):
         del target
         axes, _ = launch_axes(func)
         variables = {a.tag: a.var for a in axes}
+        several = (a for a in axes if a.tag in THREAD_AXES and const_value(a.extent) != 1)
+        single = all_of(*(eq(a.var, 0) for a in several))
 
         def change(statement: Stmt) -> Stmt:
             if not isinstance(statement, Block) or statement.name != ONCE:
-                return statement
+                return _lifted(statement, single)
             tags = dict(statement.annotations)[ONCE]
             inner = statement.body
             names = tags if isinstance(tags, tuple) else ()
@@ -94,3 +111,25 @@ def _guarded(statement: Stmt, condition: Bool) -> Stmt:
         return If(condition, part) if guarded else part
 
     return transform(statement, change)
+
+
+def _lifted(statement: Stmt, single: Bool) -> Stmt:
+    """Return a statement inside of a condition that all of its parts have.
+
+    The condition selects one thread, so that no barrier is required inside of it.
+    """
+    match statement:
+        case For(kind=kind) if kind not in {"serial", "unrolled"}:
+            return statement
+        case Block(annotations=notes) if any(key in {ACROSS, INTRINSIC} for key, _ in notes):
+            return statement  # several threads execute the combination or the instruction
+        case Block() | Bind() | Let() | For() | Seq() | If(otherwise=None):
+            parts = children(statement)
+        case _:
+            return statement
+    inner = [p.then for p in parts if isinstance(p, If) and p.otherwise is None]
+    if not inner or len(inner) < len(parts):
+        return statement
+    if any(isinstance(p, If) and p.condition != single for p in parts):
+        return statement
+    return If(single, with_children(statement, tuple(inner)))

@@ -7,9 +7,11 @@ from itertools import combinations
 from math import gcd
 from typing import Final
 
+from ....ir.analysis import tree_of
 from ....ir.analysis.occurrences import Occurrence, occurrences, separated_by
+from ....ir.analysis.segments import in_own_segment
 from ....ir.identity import Uid
-from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, PrimFunc
+from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, Let, PrimFunc
 from ....ir.loop.visit import loads, stores, walk
 from ....ir.symbolic import Expr, Facts, Var, const_value, free_vars, linear_form, substitute
 from ....target.gpus import BLOCK_AXES, THREAD_AXES
@@ -35,7 +37,7 @@ class MarkDisjointWrites(Pass):
     access is an address with symbolic strides. The attribute ``in_place`` records those blocks that
     only read the elements that they write. The attribute ``own_parts`` records the buffers that
     each thread accesses only at indices that no other thread uses, such as the rows ``C[tx, j]``
-    of a running sum.
+    of a running sum, or the elements between consecutive offsets.
     """
 
     targets = GPU
@@ -44,9 +46,9 @@ class MarkDisjointWrites(Pass):
         """Return the function with the attribute ``disjoint``."""
         del target
         writes: dict[Uid, list[Occurrence]] = {}
-        accesses: dict[Buffer, list[Occurrence]] = {}
+        found_in: dict[Buffer, list[Occurrence]] = {}
         for access in occurrences(func.body):
-            accesses.setdefault(access.buffer, []).append(access)
+            found_in.setdefault(access.buffer, []).append(access)
             if access.writes and access.block is not None and access.buffer.scope == "global":
                 writes.setdefault(access.block.uid, []).append(access)
         uids = tuple(
@@ -56,7 +58,11 @@ class MarkDisjointWrites(Pass):
             and all(_never_overlap(a, b) for a, b in combinations(found, 2))
         )
         attributes = (*func.attributes, (DISJOINT, uids))
-        parts = tuple(b.name for b, found in accesses.items() if _in_own_parts(b, found, func))
+        parts = tuple(
+            b.name
+            for b, found in found_in.items()
+            if _in_own_parts(b, found, func) or _in_own_segments(b, found, func)
+        )
         attributes = (*attributes, (OWN_PARTS, parts)) if parts else attributes
         blocks = (s for s in walk(func.body) if isinstance(s, Block) and s.uid in uids)
         own = tuple(block.uid for block in blocks if _is_in_place(block))
@@ -131,6 +137,23 @@ def _in_own_parts(buffer: Buffer, accesses: list[Occurrence], func: PrimFunc) ->
     if any(axes - {x.thread for x in a.loops} for a in accesses) or not threads:
         return False
     return {x.var for x in threads} <= separated_by(common, threads, func.facts)
+
+
+def _in_own_segments(buffer: Buffer, found: list[Occurrence], func: PrimFunc) -> bool:
+    """Return whether each thread accesses only elements between its offsets, loaded from memory."""
+    first = found[0]
+    axes = {x.thread for x in walk(func.body) if isinstance(x, For) and x.thread in THREAD_AXES}
+    threads = [x for x in first.loops if x.thread in axes]
+    loaded = any(isinstance(x, Let) for x in first.binders)
+    if not (loaded and threads and buffer.scope == "global" and any(a.writes for a in found)):
+        return False
+    if {x.thread for x in threads} != axes or any(
+        a.block is None or INTRINSIC in dict(a.block.annotations) or not set(threads) <= {*a.loops}
+        for a in found
+    ):
+        return False
+    tree = tree_of(func)
+    return all(in_own_segment(tree, x, buffer) for x in threads)
 
 
 def _uniform_indices(access: Occurrence, names: dict[str | None, Var]) -> list[Expr | None]:

@@ -34,6 +34,7 @@ from ....ir.loop.nodes import (
     Store,
 )
 from ....ir.loop.reducers import Reducing, reads_any
+from ....ir.loop.scans import Scanning, scanning
 from ....ir.loop.straight_line import joined, statements_of
 from ....ir.loop.visit import Rebuilder, all_buffers, elements, seq, walk_element
 from ....ir.symbolic import Expr, Var, as_expr, var
@@ -67,8 +68,8 @@ class SplitComplex(Pass):
             y[vi, 1] = t_imag[vi] + x[vi, 1]
 
     A parameter has a last dimension of 2, as in NumPy; a temporary becomes two, so a sum of complex
-    numbers becomes two sums with accumulators of their own, in two blocks. Any other reduction
-    becomes a reduction by a reducer with two results per complex one.
+    numbers becomes two sums with accumulators of their own, in two blocks. Any other reduction and
+    a scan become those by a reducer with two results per complex one.
     """
 
     def run(self, func: PrimFunc, target: Target) -> PrimFunc:
@@ -232,7 +233,10 @@ class _Splitter(Rebuilder):
         return Pair(real, imag, value.dtype)
 
     def block(self, block: Block) -> Stmt:
-        """Rewrite a block; a reduction of complex numbers remains a reduction."""
+        """Rewrite a block; a reduction or a scan of complex numbers remains one."""
+        scan = scanning(block)
+        if scan is not None and any(t.dtype.is_complex for t in scan.targets):
+            return self._scanned(block, scan)
         found = reduction_of(block)
         if found is None or not self._concerns(block, found):
             return self._with_regions(block, self.statement(block.body))
@@ -300,6 +304,26 @@ class _Splitter(Rebuilder):
         parts = Reducing(reducer, binds, targets, tuple(terms), found.origins)
         made = self._with_regions(block, parts.body())
         return replace(made, reducer=parts.declared)
+
+    def _scanned(self, block: Block, scan: Scanning) -> Block:
+        """Return a scan with two results per complex one."""
+        prefix = [new for bind in scan.prefix for new in self._bound(bind)]
+        reader = self._reader()
+        terms, starts = (
+            tuple(part for value in values for part in _flat(reader.split(value)))
+            for values in (scan.terms, scan.starts)
+        )
+        targets, previous = (
+            tuple(part for access in accesses for part in self._accesses(access))
+            for accesses in (scan.targets, scan.previous)
+        )
+        binds = (*prefix, *reader.binds)
+        parts = Scanning(
+            self._reducer(scan.reducer), binds, targets, previous, scan.follows, starts, terms,
+            scan.origins,
+        )  # fmt: skip
+        made = self._with_regions(block, parts.body())
+        return replace(made, reducer=parts.reducer)
 
     def _reducer(self, reducer: Reducer) -> Reducer:
         """Return the reducer of the parts of the values of a reducer."""

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Self
 
+from ....ir.analysis.thread_accesses import AccessKey, ThreadAccesses
 from ....ir.identity import Uid
-from ....ir.loop.nodes import PrimFunc
+from ....ir.loop.nodes import INTRINSIC, Block, PrimFunc
+from ....ir.loop.visit import walk
 from ....ir.symbolic import Bool, Expr, Facts, Var, const_value, is_proved
 from ....ir.symbolic.terms import linear_terms
 from ....ir.thread.function import ThreadFunc
@@ -30,13 +32,13 @@ from ....ir.thread.nodes import (
     Value,
     While,
 )
-from ....ir.thread.types import GLOBAL_POINTER
+from ....ir.thread.types import GLOBAL_POINTER, PointerType
 from ....ir.thread.visit import bodies, value_terms, walk_values
 from ....target.gpus import THREAD_AXES
 from ....target.target import Target
 from ...errors import DivergentBarrierError
 from ..analysis.memory_effects import MemoryAccess, fixed_axes, may_conflict, memory_accesses
-from ..annotations import DISJOINT, IN_PLACE, REPEATED, marked_blocks, marked_buffers
+from ..annotations import ACROSS, DISJOINT, IN_PLACE, REPEATED, marked_blocks, marked_buffers
 from ..lowering_pass import GPU, ThreadPass
 
 
@@ -62,6 +64,8 @@ class InsertBarriers(ThreadPass):
         The buffers of global memory of which each thread accesses only its own part.
     repeated : frozenset of Uid
         The blocks of which several threads execute the same iteration.
+    accesses : ThreadAccesses or None
+        The accesses of the loops that the kernel is lowered from.
 
     Raises
     ------
@@ -75,13 +79,15 @@ class InsertBarriers(ThreadPass):
     in_place: frozenset[Uid] = frozenset()
     own_parts: frozenset[str] = frozenset()
     repeated: frozenset[Uid] = frozenset()
+    accesses: ThreadAccesses | None = None
 
     @classmethod
     def for_function(cls, func: PrimFunc) -> Self:
         """Return the pass with the records of passes on the function."""
         disjoint, in_place = marked_blocks(func, DISJOINT), marked_blocks(func, IN_PLACE)
         repeated = marked_blocks(func, REPEATED)
-        return cls(disjoint, in_place, marked_buffers(func), repeated)
+        accesses = ThreadAccesses(func, _opaque(func))
+        return cls(disjoint, in_place, marked_buffers(func), repeated, accesses)
 
     def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:
         """Insert all barriers."""
@@ -115,6 +121,17 @@ MAX_PROOFS: Final = 128
 """The number of pairs of accesses of a kernel for which a prover is called."""
 
 
+NOTHING: Final = Facts()
+"""No facts."""
+
+
+def _opaque(func: PrimFunc) -> frozenset[Uid]:
+    """Return the blocks whose threads exchange elements, by an instruction or in a reduction."""
+    blocks = (s for s in walk(func.body) if isinstance(s, Block))
+    keys = {INTRINSIC, ACROSS}
+    return frozenset(b.uid for b in blocks if any(key in keys for key, _ in b.annotations))
+
+
 class _BarrierInsertion:
     def __init__(self, name: str, axes: Mapping[Var, int], known: InsertBarriers) -> None:
         self._name = name
@@ -123,7 +140,9 @@ class _BarrierInsertion:
         self._in_place = known.in_place
         self._own_parts = known.own_parts
         self._repeated = known.repeated
+        self._accesses = known.accesses
         self._answers: dict[tuple[int, int, int], bool] = {}
+        self._separate: dict[tuple[AccessKey, AccessKey, frozenset[Var]], bool] = {}
         self._classes: dict[tuple[object, ...], int] = {}
         self._known: dict[int, tuple[MemoryAccess, int, int]] = {}
         self._proofs = 0
@@ -263,13 +282,29 @@ class _BarrierInsertion:
                     continue
                 key = kind, other, end - constant
                 if key not in self._answers:
-                    repeated = a.source.uid in self._repeated
-                    self._answers[key] = may_conflict(
-                        a, b, self._axes, self._prove, repeated=repeated
-                    )
+                    self._answers[key] = self._may_conflict(a, b)
                 if self._answers[key]:
                     return a, b
         return None
+
+    def _may_conflict(self, a: MemoryAccess, b: MemoryAccess) -> bool:
+        """Return whether neither their addresses nor their loops prove that accesses differ.
+
+        The proof about loops is about all copies of a statement, so it is reused for the others.
+        """
+        first, second = (_access_key(access) for access in (a, b))
+        if self._accesses is None or first is None or second is None:
+            return self._may_overlap(a, b)
+        key = first, second, a.loops | b.loops
+        if self._separate.get(key) or not self._may_overlap(a, b):
+            return False
+        if key not in self._separate:
+            self._separate[key] = self._accesses.are_disjoint(*key, self._prove)
+        return not self._separate[key]
+
+    def _may_overlap(self, a: MemoryAccess, b: MemoryAccess) -> bool:
+        repeated = a.source.uid in self._repeated
+        return may_conflict(a, b, self._axes, self._prove, repeated=repeated)
 
     def _class(self, access: MemoryAccess) -> tuple[int, int]:
         """Return a number for all accesses that differ in a constant offset, and that offset."""
@@ -282,10 +317,10 @@ class _BarrierInsertion:
             found = self._known[id(access)] = access, number, constant
         return found[1:]
 
-    def _prove(self, claim: Bool) -> bool:
+    def _prove(self, claim: Bool, facts: Facts = NOTHING) -> bool:
         """Return whether a claim is proved; claims beyond the limit count as unknown."""
         self._proofs += 1
-        return self._proofs <= MAX_PROOFS and is_proved(claim, Facts())
+        return self._proofs <= MAX_PROOFS and is_proved(claim, facts)
 
     def _once(self, a: MemoryAccess, b: MemoryAccess) -> bool:
         """Return whether an analysis of indices proved that threads access different elements."""
@@ -307,6 +342,18 @@ class _BarrierInsertion:
             details={"buffer": first.base.name},
             parts=(source.name, first.source.name, second.source.name, first.base.name),
         )
+
+
+_SPACES: Final = {PointerType("global"), PointerType("shared")}
+"""The memory that the threads of a block share."""
+
+
+def _access_key(access: MemoryAccess) -> AccessKey | None:
+    """Return the statement of an access in the loops that the kernel is lowered from."""
+    uid = access.source.uid
+    if uid is None or access.base.type not in _SPACES:
+        return None
+    return AccessKey(uid, access.base.name, access.write)
 
 
 def _describe(access: MemoryAccess) -> str:

@@ -15,7 +15,7 @@ from .bounds_checks import Access
 from .context import LoweringContext
 from .gpu_addresses import GpuBufferAddresses
 from .gpu_statements import ThreadLowering
-from .scratch import Scratch
+from .scratch import Scratch, ScratchTemporary
 from .warp_reduce import Threads
 
 
@@ -24,7 +24,7 @@ def lower_threads(
     symbols: tuple[Var, ...],
     checked: frozenset[Access],
     context: LoweringContext,
-) -> tuple[ThreadFunc, Expr | None]:
+) -> tuple[ThreadFunc, Expr | None, tuple[ScratchTemporary, ...]]:
     """Lower a function with thread-bound loops around its whole body.
 
     Parameters
@@ -40,9 +40,9 @@ def lower_threads(
 
     Returns
     -------
-    tuple of ThreadFunc and Expr
-        A kernel with its launch but without barriers, and the bytes of its scratch argument; None
-        if it has no such argument.
+    tuple of ThreadFunc, Expr and tuple of ScratchTemporary
+        A kernel with its launch but without barriers, the bytes of its scratch argument, or None
+        if it has no such argument, and the temporaries in this argument.
     """
     axes, body = launch_axes(func)
     memory = GpuBufferAddresses()
@@ -64,7 +64,7 @@ def lower_threads(
         distinct=(*pointers, *scratch),
         launch=LaunchGrid(axes),
     )
-    return kernel, lowering.bytes if scratch else None
+    return kernel, lowering.bytes if scratch else None, tuple(lowering.temporaries)
 
 
 def _used(allocations: list[Allocate | Assign], body: tuple[Stmt, ...]) -> list[Allocate | Assign]:

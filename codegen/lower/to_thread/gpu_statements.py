@@ -41,7 +41,7 @@ from .element_values import Elements
 from .gpu_addresses import POINTERS, GpuBufferAddresses
 from .gpu_intrinsics import expand, fragment_size
 from .lane_scans import lane_scan
-from .scratch import Scratch
+from .scratch import Scratch, ScratchTemporary
 from .statements import StatementLowering
 from .vector_access import assume_all_lanes, is_simple, vector_condition
 from .vector_chunks import element_types
@@ -79,6 +79,7 @@ class ThreadLowering(StatementLowering):
         self._atomic = False
         self.pointer = Reg("scratch", GLOBAL_POINTER)
         self.bytes = as_expr(0)
+        self.temporaries: list[ScratchTemporary] = []
         self.allocations: list[Allocate | Assign] = []
 
     def allocate(self, buffers: tuple[loop.Buffer, ...]) -> None:
@@ -87,6 +88,7 @@ class ThreadLowering(StatementLowering):
             if buffer.scope == "global":
                 address = Offset(self.pointer, self.bytes)
                 self.allocations.append(Assign(self.memory.add(buffer), address))
+                self.temporaries.append(ScratchTemporary(buffer.name, size_of(buffer), self.bytes))
                 self.bytes += ceildiv(size_of(buffer), LINE) * LINE
                 continue
             size = const_value(size_of(buffer)) or 0

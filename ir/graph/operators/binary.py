@@ -54,7 +54,8 @@ class BinaryOperator(Elementwise):
     Raises
     ------
     OperandError
-        If the dtypes differ, or if both operands are numbers.
+        If the dtypes differ, if both operands are numbers, or if a number is not a value of the
+        dtype, as 300 of ``i8``.
     ShapeMismatchError
         If the shapes do not broadcast.
 
@@ -182,8 +183,8 @@ class Power(Elementwise):
     Parameters
     ----------
     x, y : tensor or number
-        Floating-point, shapes that broadcast, the same dtype; a number takes the dtype of the
-        tensor.
+        Floating-point or complex, shapes that broadcast, the same dtype; a number takes the dtype
+        of the tensor.
 
     Returns
     -------
@@ -192,8 +193,8 @@ class Power(Elementwise):
 
     Notes
     -----
-    The constant exponents 2, 0.5 and -0.5 become a product, ``sqrt`` and ``rsqrt``. NumPy:
-    ``power``; ONNX: ``Pow``.
+    The constant exponents 2, 0.5 and -0.5 become a product, ``sqrt`` and ``rsqrt`` (of real
+    numbers). NumPy: ``power``; ONNX: ``Pow``.
 
     Examples
     --------
@@ -202,7 +203,7 @@ class Power(Elementwise):
     """
 
     name = "power"
-    signature = operands_of("float")
+    signature = operands_of("inexact")
 
     def element(self, call: CallFacts, operands: tuple[Element, ...]) -> Element:
         """Return the power; a product or a root for the exponents that have one."""
@@ -213,7 +214,7 @@ class Power(Elementwise):
                 return Binary("mul", x, x)
             case Number(value=0.5):
                 return Unary("sqrt", x)
-            case Number(value=-0.5):
+            case Number(value=-0.5, dtype=dtype) if dtype.is_float:
                 return Unary("rsqrt", x)
             case _:
                 return Binary("pow", x, y)

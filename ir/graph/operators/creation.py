@@ -45,6 +45,8 @@ class Full(Operator):
     ------
     ShapeMismatchError
         If a dimension is negative.
+    OperandError
+        If the number is not a value of the dtype.
 
     Notes
     -----
@@ -66,6 +68,7 @@ class Full(Operator):
         """Return the given shape."""
         shape, dtype = call.dims(0), call.attributes.dtype("dtype")
         require_sizes(call, shape)
+        call.require_in_range(1, dtype)
         size = const_value(product(shape))
         known = None if dtype.is_inexact else call.elements(1)
         elements = None

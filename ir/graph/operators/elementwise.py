@@ -74,7 +74,7 @@ class Elementwise(Operator):
             raise call.error(tensors[0], f"the operator is not defined for dtype {dtype}", _OTHER)
         for k in shared:
             if kind_of(call.args[k]) == "number":
-                _check_literal(call, k, dtype)
+                call.require_number(k, dtype)
         return dtype
 
     def deduce(self, call: CallFacts) -> Info:
@@ -136,18 +136,6 @@ def _as_array(value: ReferenceArg, dtype: np.dtype[Any]) -> Array:
     if isinstance(value, np.ndarray):
         return value
     return np.asarray(value, dtype=dtype)
-
-
-def _check_literal(call: CallFacts, position: int, dtype: DType) -> None:
-    value = call.literal(position).value
-    fits = dtype.is_inexact or not isinstance(value, float)
-    fits = fits and (isinstance(value, bool) if dtype.kind == "bool" else True)
-    if not fits:
-        raise call.error(
-            position,
-            f"number {value!r} is not a value of dtype {dtype}",
-            hint=f"pass a value of dtype {dtype}, or cast the tensor operand",
-        )
 
 
 def _stretched(

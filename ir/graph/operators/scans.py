@@ -93,7 +93,7 @@ class CumSum(_Scan):
     Parameters
     ----------
     x : tensor
-        A numeric dtype, any shape ``(...,)`` of rank at least 1.
+        A numeric or complex dtype, any shape ``(...,)`` of rank at least 1.
     axis : int, default 0
         The axis.
 
@@ -115,6 +115,7 @@ class CumSum(_Scan):
     """
 
     name = "cumsum"
+    signature = Signature((OperandSpec("x", dtypes="field"),), (_AXIS,))
     combiner = "add"
 
 
@@ -125,7 +126,7 @@ class CumProd(_Scan):
     Parameters
     ----------
     x : tensor
-        A numeric dtype, any shape ``(...,)`` of rank at least 1.
+        A numeric or complex dtype, any shape ``(...,)`` of rank at least 1.
     axis : int, default 0
         The axis.
 
@@ -146,6 +147,7 @@ class CumProd(_Scan):
     """
 
     name = "cumprod"
+    signature = Signature((OperandSpec("x", dtypes="field"),), (_AXIS,))
     combiner = "mul"
 
 

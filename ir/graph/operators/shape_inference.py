@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from sys import float_info
 
 from ....errors import ShapeMismatchError
 from ...dtype import DType
@@ -26,6 +27,9 @@ from .signature import AttributeValues, Signature, check_operands, tensor_info
 
 MAX_ELEMENTS = 64
 """The maximum number of elements of integer tensors with symbolic element values."""
+
+MOST_BITS = 64
+"""The number of bits of an integer above which messages state the number of bits instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,39 @@ class CallFacts:
         if not isinstance(operand, ScalarLiteral):
             raise self.error(position, "expected a number")
         return operand
+
+    def require_number(self, position: int, dtype: DType) -> None:
+        """Require that a number operand is a value of a dtype."""
+        value = self.literal(position).value
+        known = isinstance(value, bool) if dtype.kind == "bool" else True
+        if not known or (isinstance(value, float) and not dtype.is_inexact):
+            raise self._other_number(position, dtype)
+        self.require_in_range(position, dtype)
+
+    def require_in_range(self, position: int, dtype: DType) -> None:
+        """Require that a number operand is in the range of a dtype.
+
+        Floats may round to infinity, but not to NaN for lack of it.
+
+        Python converts no larger integer than the largest f64 to a float.
+        """
+        value = self.literal(position).value
+        if dtype.is_inexact and isinstance(value, int) and abs(value) > float_info.max:
+            raise self._other_number(position, dtype, "it is larger than the largest f64")
+        if dtype.rounds_to_nan(value):
+            raise self._other_number(position, dtype, f"its largest value is {dtype.largest}")
+        if dtype.is_integer and not (dtype.lowest - 1 < value < dtype.highest + 1):
+            limits = f"its values are {dtype.lowest} to {dtype.highest}"
+            raise self._other_number(position, dtype, limits)
+
+    def _other_number(self, position: int, dtype: DType, reason: str = "") -> OperandError:
+        """Return the error of a number that is not a value of a dtype."""
+        value = self.literal(position).value
+        long = isinstance(value, int) and value.bit_length() > MOST_BITS
+        number = f"of {int(value).bit_length()} bits" if long else repr(value)
+        message = f"number {number} is not a value of dtype {dtype}"
+        hint = f"pass a value of dtype {dtype}, or cast the tensor operand"
+        return self.error(position, f"{message}: {reason}" if reason else message, hint)
 
     def elements(self, position: int) -> tuple[Expr, ...] | None:
         """Return the symbolic element values of an integer operand, or None if unknown."""

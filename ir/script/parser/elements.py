@@ -75,6 +75,9 @@ CALLED: Final = tuple(name for name in FUNCTIONS if name not in _OPERATORS)
 """The element functions that are written as calls."""
 
 
+SCAN: Final = "scan"
+"""The name of the call that states a scan."""
+
 _SPECIAL: Final = ("where", "index", "condition", "reinterpret")
 
 
@@ -186,6 +189,8 @@ class ElementReader:
 
     def is_untyped(self, node: ast.expr) -> bool:
         """Return whether the expression has no dtype of its own."""
+        if isinstance(node, ast.Call) and called_name(node) == "complex":
+            return all(map(self.is_untyped, node.args))
         imaginary = isinstance(node, ast.Constant) and isinstance(node.value, complex)
         return imaginary or self._scope.number(node) is not None or self._scope.is_term(node)
 
@@ -362,6 +367,12 @@ class ElementReader:
                     arguments.node,
                     f"{name} has several results",
                     f"write e[i], p[i] = {name}(...), with one buffer element per result",
+                )
+            case _ if name == SCAN:
+                raise self._source.error(
+                    arguments.node,
+                    "a scan is a statement, not an element",
+                    "write y[i, j] = scan(add, x[i, j]), and use y[i, j] in another block",
                 )
             case _:
                 raise unknown_name(

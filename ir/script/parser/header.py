@@ -72,6 +72,30 @@ def read_symbols(source: Source, node: ast.Assign, call: ast.Call) -> dict[str, 
     return made
 
 
+def names_of_its_own(node: ast.FunctionDef) -> set[str]:
+    """Return the names that a loop-level function binds and that its signature does not use.
+
+    A symbol of the same name belongs to other functions.
+    """
+    header = (node.args, *node.decorator_list)
+    used = {n.id for part in header for n in ast.walk(part) if isinstance(n, ast.Name)}
+    used |= {arg.arg for arg in node.args.args}
+    bound: set[str] = set()
+    for part in ast.walk(node):
+        match part:
+            case ast.For(target=target):
+                targets = [target]
+            case ast.Assign(targets=targets):
+                pass
+            case ast.withitem(optional_vars=ast.expr() as target):
+                targets = [target]
+            case _:
+                continue
+        parts = (e for t in targets for e in (t.elts if isinstance(t, ast.Tuple) else [t]))
+        bound |= {e.id for e in parts if isinstance(e, ast.Name)}
+    return bound - used
+
+
 def _limit(scope: Scope, arguments: Arguments, key: str) -> int | None:
     node = arguments.keyword(key)
     return None if node is None else scope.optional_integer(node)

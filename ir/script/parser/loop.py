@@ -8,6 +8,7 @@ from typing import Final, Literal, get_args
 
 from ...identity import NO_ORIGIN, Origins
 from ...loop.decompose import bound_variables
+from ...loop.nesting import MOST_NAMES, MOST_NESTED
 from ...loop.nodes import (
     Alloc,
     BinaryOp,
@@ -36,23 +37,21 @@ from ...symbolic import TRUE, Bool, Expr, InvalidSymbolError, Var, as_expr, var
 from ..errors import DuplicateNameError, ScriptSyntaxError
 from .arguments import Arguments, called_name
 from .buffers import BufferReader, is_allocation
-from .elements import ElementReader
+from .elements import SCAN, ElementReader
 from .header import (
     Declarations,
     decorator_of,
+    names_of_its_own,
     read_target,
     signature,
     statements_of,
     take_facts,
 )
-from .reducers import SCAN, ReducerReader
+from .reducers import ReducerReader
 from .scope import Scope, shape_text
 from .source import Located, Source, describe, text_of
 from .statements import assigned_name_hint, check_starts_at_zero, unsupported_statement
 from .unknown import LOOP_NAMES, unknown_name
-
-MOST_NAMES: Final = 256
-"""The largest number of allocations and bound values in one scope, which passes visit nested."""
 
 _LOOPS: Final[dict[str, LoopKind]] = {
     "range": "serial",
@@ -101,6 +100,7 @@ class LoopReader:
         self._checked: dict[str, Var] = {}
         self._blocks = 0
         self._starts: set[Var] = set()
+        self._opened = 0
         self._reducers = ReducerReader(scope, self.elements)
 
     def body(self, statements: list[ast.stmt], origins: Origins) -> Stmt:
@@ -133,8 +133,14 @@ class LoopReader:
                     f"a statement contains more than {MOST_NAMES} allocations and bound values",
                     statement,
                 )
+            if self._opened == MOST_NESTED:
+                raise self.source.too_large(
+                    f"more than {MOST_NESTED} allocations and bound values are nested", statement
+                )
+            self._opened += 1
             opened.append(new)
             found.append([])
+        self._opened -= len(opened)
         for new in reversed(opened):
             rest = seq(*found.pop())
             found[-1].append(self._closed(new, rest))
@@ -551,7 +557,9 @@ def _header_call(node: ast.stmt, names: tuple[str, ...]) -> ast.Call | None:
 
 def read_prim_func(source: Source, node: ast.FunctionDef, declared: Declarations) -> PrimFunc:
     """Parse one loop-level function, given the symbols declared above it."""
-    scope = Scope(source, {name: symbol.mint() for name, symbol in declared.items()})
+    hidden = names_of_its_own(node)
+    symbols = {name: d.mint() for name, d in declared.items() if name not in hidden}
+    scope = Scope(source, symbols)
     reader = LoopReader(scope, node)
     _, decorator = decorator_of(source, node, ("prim_func",))
     params = tuple(reader.buffers.parameter(arg) for arg in signature(source, node))

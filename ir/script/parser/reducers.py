@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from ...dtype import DType, bool_
 from ...identity import Origins
@@ -21,12 +21,9 @@ from ...loop.scans import scan_of
 from ...loop.visit import walk_element
 from ..errors import DuplicateNameError, ScriptTypeError
 from .arguments import Arguments, called_name
-from .elements import ElementReader
+from .elements import SCAN, ElementReader
 from .scope import Scope
 from .source import Located, describe
-
-SCAN: Final = "scan"
-"""The name of the call that states a scan."""
 
 _USAGE = "@reducer(identity=(0.0, 0.0)) before def name(a0: f32, a1: f32, b0: f32, b1: f32):"
 
@@ -115,8 +112,10 @@ class ReducerReader:
     def _body(
         self, node: ast.FunctionDef, operands: tuple[Local, ...], left: tuple[Local, ...]
     ) -> tuple[tuple[tuple[Local, Element], ...], tuple[Element, ...]]:
-        outer = self._elements.locals
+        outer, variables = self._elements.locals, dict(self._scope.variables)
         self._elements.locals = {local.name: local for local in operands}
+        for local in operands:  # a name is that of the operand, as in Python
+            self._scope.variables.pop(local.name, None)
         binds: list[tuple[Local, Element]] = []
         results: tuple[Element, ...] = ()
         for statement in node.body:
@@ -125,6 +124,7 @@ class ReducerReader:
                     element = self._value(value, None)
                     binds.append((Local(name, element.dtype), element))
                     self._elements.locals[name] = binds[-1][0]
+                    self._scope.variables.pop(name, None)
                 case ast.Return(value=ast.expr() as value) if not results:
                     parts = value.elts if isinstance(value, ast.Tuple) else [value]
                     self._check_count(value, len(parts), len(left), "results")
@@ -137,6 +137,7 @@ class ReducerReader:
                         "write return a0 + b0, a1 + b1",
                     )
         self._elements.locals = outer
+        self._scope.variables.update(variables)
         if not results:
             self._error(node, "the reducer returns nothing", "write return a0 + b0, a1 + b1")
         return tuple(binds), results

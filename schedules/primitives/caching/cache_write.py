@@ -242,10 +242,11 @@ def _stores_always(tree: Tree, block: Block, store: Access) -> bool:
     """Return whether every iteration of a block writes its element, in spite of loops in it."""
     if not any(isinstance(s, For) for s in walk(block.body)):
         return True
-    starts = block.init is not None and not any(isinstance(s, For) for s in walk(block.init))
+    if block.init is not None and not any(isinstance(s, For) for s in walk(block.init)):
+        return True
     region = written_in(tree, block.body, store.buffer)
     at = None if region is None else tuple(x.start for x in region)
-    return starts or at == tuple(map(as_expr, store.indices))
+    return at == tuple(map(as_expr, store.indices))
 
 
 def _loops_as_iters(block: Block, store: Access) -> dict[Var, Expr]:

@@ -314,9 +314,9 @@ def _needed(tree: Tree, block: Block, loop: For, buffer: Buffer) -> dict[Var, In
     extents = {v.var: v.extent for v in block.iters}
     for index, span in zip(writes(block)[0].indices, box, strict=True):
         match index:
-            case Var():
+            case Var() if index in extents:
                 variable, size = index, ONE
-            case FloorDiv(numerator=Var() as variable, divisor=size):
+            case FloorDiv(numerator=Var() as variable, divisor=size) if variable in extents:
                 pass
             case _:
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ....ir.analysis import (
@@ -10,8 +10,10 @@ from ....ir.analysis import (
     Tree,
     assuming,
     executed_domain,
+    loop_values,
     read_buffers,
     reads,
+    results_domain,
     with_regions,
     writes,
     written_buffers,
@@ -21,12 +23,13 @@ from ....ir.identity import Origins
 from ....ir.loop.nodes import Block, Cast, Element, Let, Load, Stmt, Store
 from ....ir.loop.visit import (
     children,
+    loads,
     stores,
     transform,
     walk,
     with_children,
 )
-from ....ir.symbolic import Bool, Var, eq, is_proved, substitute, to_text
+from ....ir.symbolic import Bool, Expr, Var, eq, free_vars, is_proved, substitute, to_text
 from ...allocations import without_allocation
 from ...apply import Primitive, Rewrite
 from ...checks import tensorized_problems
@@ -40,6 +43,7 @@ from ...motion_checks import (
     Movable,
     blocks_between,
     index_problems,
+    left_out,
     movable_problems,
     plain_store_problems,
 )
@@ -126,8 +130,12 @@ class ComputeInline(Primitive):
             "writes"
         )
         COVERS_BUFFER = (
-            "the write indices are distinct iteration variables, include all of them, and cover "
-            "the whole buffer"
+            "the write indices are distinct iteration variables, include all of them that vary "
+            "while the buffer is allocated, and cover the whole buffer"
+        )
+        DETERMINED_ITERATIONS = (
+            "the iteration variables of each consumer determine those of the block that are not "
+            "write indices"
         )
         CONSUMERS_FOLLOW = (
             "at least one block reads the temporary, and every such block follows the producer"
@@ -140,7 +148,10 @@ class ComputeInline(Primitive):
             "if a consumer loads an index from the temporary, it does so in a block, and the "
             "producer stores an integer that it loads, unchanged or converted to a wider dtype"
         )
-        VALUE_SIZE = "no value has more than 100,000 nodes or is nested deeper than 150 afterwards"
+        VALUE_SIZE = (
+            "afterwards, no value has more than 100,000 nodes or is nested deeper than 150, and no "
+            "block binds more than 256 values"
+        )
 
     block: BlockRef
 
@@ -198,6 +209,7 @@ class ComputeInline(Primitive):
         yield from size_problems(tree, block, self.block, self.Requires.VALUE_SIZE)
         yield from index_problems(state, self.block, self.Requires.INDEX_IS_LOAD)
         yield from self._indices(block, readers)
+        yield from self._determined(tree, block, readers)
         inputs = read_buffers(block)
         between = {*blocks_between(tree, block, tree.common(readers), later=True)}
         between |= _repeated(tree, block, readers) - {block}
@@ -225,6 +237,20 @@ class ComputeInline(Primitive):
                     (self.block, *refs_of(self.block.function, reader, buffer)),
                 )
 
+    def _determined(self, tree: Tree, block: Block, readers: list[Block]) -> Iterator[Problem]:
+        """Check that the values of the other iteration variables are known in each consumer."""
+        lost = _left_out(tree, block)
+        for reader in readers:
+            missing = lost.keys() - _constants(tree, lost, reader).keys()
+            for variable in sorted(missing, key=lambda v: v.name):
+                yield Problem(
+                    self.Requires.DETERMINED_ITERATIONS,
+                    f"block {block.name!r} computes elements for {variable.name!r} = "
+                    f"{to_text(lost[variable])}, which the iteration variables of block "
+                    f"{reader.name!r} do not determine",
+                    (self.block, *refs_of(self.block.function, reader)),
+                )
+
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the block writes the whole buffers."""
         for store in writes(state.block(self.block)):
@@ -234,7 +260,7 @@ class ComputeInline(Primitive):
         tree, block = state.tree(self.block.function), state.block(self.block)
         extents = {v.var: v.extent for v in block.iters}
         for index, size in zip(store.indices, store.buffer.shape, strict=True):
-            extent = extents[index] if isinstance(index, Var) else size
+            extent = extents.get(index, size) if isinstance(index, Var) else size
             if not is_proved(eq(extent, size), tree.function.facts):
                 yield Problem(
                     self.Requires.COVERS_BUFFER,
@@ -254,8 +280,13 @@ class ComputeInline(Primitive):
         found = executed_domain(tree, block, old)
         if found.exact:
             return
+        condition, lost = found.condition, left_out(tree, block, store)
+        if condition is not None:
+            condition = substitute(condition, lost)
         for reader in readers:
-            if found.condition is None or not _reads_written(tree, reader, store, found.condition):
+            known = (reader.predicate, *(eq(v.var, v.binding) for v in reader.iters))
+            known = known if lost else ()
+            if condition is None or not _reads_written(tree, reader, store, condition, known):
                 yield Problem(
                     self.Requires.WRITES_ALL_READ,
                     f"{found.reason}, and block {reader.name!r} may read other elements of "
@@ -271,13 +302,14 @@ class ComputeInline(Primitive):
         producer = producer_of(block)
         if producer is None:
             raise TypeError(f"the body of block {block.name!r} does not consist of stores")
-        inliner = _Inliner(producer, edit.fresh)
-        readers = set(_readers(tree, block))
+        lost, readers = _left_out(tree, block), set(_readers(tree, block))
 
         def change(statement: Stmt) -> Stmt:
             if isinstance(statement, Block):
-                is_reader = statement in readers
-                return _inlined(statement, inliner, block.origins) if is_reader else statement
+                if statement not in readers:
+                    return statement
+                own = replace(producer, constants=_constants(tree, lost, statement))
+                return _inlined(statement, _Inliner(own, edit.fresh), block.origins)
             return with_children(statement, tuple(change(c) for c in children(statement)))
 
         kept = without(tree.function.body, block)
@@ -306,14 +338,21 @@ class ComputeInline(Primitive):
                 yield cls(block_ref(selection.function, block))
 
 
-def _reads_written(tree: Tree, reader: Block, store: Access, condition: Bool) -> bool:
-    """Return whether a block reads only elements whose indices fulfill a condition."""
-    own = executed_domain(tree, reader)
-    facts = tree.facts(reader.body)
+def _reads_written(
+    tree: Tree, reader: Block, store: Access, condition: Bool, known: tuple[Bool, ...]
+) -> bool:
+    """Return whether a block reads only elements whose indices fulfill a condition.
+
+    The claims in ``known`` hold in its body, but not in its init.
+    """
+    starts = reader.init is not None and any(x.buffer is store.buffer for x in loads(reader.init))
+    own = results_domain(tree, reader) if starts else executed_domain(tree, reader)
+    facts = tree.facts(reader.body) if starts else assuming(tree.facts(reader.body), *known)
     facts = facts if own.condition is None else assuming(facts, own.condition)
+    own_vars = {v.var for v in store.block.iters}
     for access in reads(reader, store.buffer):
         pairs = zip(store.indices, access.indices, strict=True)
-        at = {i: new for i, new in pairs if isinstance(i, Var)}
+        at = {i: new for i, new in pairs if isinstance(i, Var) and i in own_vars}
         inner = assuming(facts, *(values.contains(v) for v, values in access.inner.items()))
         if not is_proved(substitute(condition, at), inner):
             return False
@@ -324,6 +363,28 @@ def _repeated(tree: Tree, block: Block, readers: list[Block]) -> set[Block]:
     """Return the blocks in the loops around a producer and all its readers: they run again."""
     shared = tree.common((block, *readers))
     return set(tree.blocks_in(shared)) if tree.loops_above(shared) else set()
+
+
+def _left_out(tree: Tree, block: Block) -> dict[Var, Expr]:
+    """Return the iteration variables that are not indices of all stores, with their bindings."""
+    found: dict[Var, Expr] = {}
+    for store in writes(block):
+        found |= left_out(tree, block, store)
+    return found
+
+
+def _constants(tree: Tree, lost: Mapping[Var, Expr], reader: Block) -> dict[Var, Expr]:
+    """Return iteration variables of a producer in terms of those of a consumer, where known.
+
+    The loops that they are bound to are around both blocks.
+    """
+    if not lost or any(isinstance(s, Block) and s is not reader for s in walk(reader)):
+        return {}
+    same: dict[Expr, Expr] = {v.binding: v.var for v in reader.iters if v.kind == "spatial"}
+    values, known = loop_values(tree, reader), {v.var for v in reader.iters if v.kind == "spatial"}
+    known |= tree.symbols()
+    terms = {v: same.get(e, substitute(e, values)) for v, e in lost.items()}
+    return {v: term for v, term in terms.items() if free_vars(term) <= known}
 
 
 def _readers(tree: Tree, block: Block) -> list[Block]:

@@ -143,7 +143,10 @@ class ReverseComputeInline(Primitive):
             "or writes its inputs"
         )
         INJECTIVE_WRITES = "the write indices of the block are injective in its iteration variables"
-        VALUE_SIZE = "no value has more than 100,000 nodes or is nested deeper than 150 afterwards"
+        VALUE_SIZE = (
+            "afterwards, no value has more than 100,000 nodes or is nested deeper than 150, and no "
+            "block binds more than 256 values"
+        )
 
     block: BlockRef
 
@@ -182,7 +185,7 @@ class ReverseComputeInline(Primitive):
         buffer, producer = pairs[0]
         yield from self._producer(producer, buffer)
         yield from self._indices(block, buffer)
-        yield from size_problems(tree, producer, self.block, self.Requires.VALUE_SIZE)
+        yield from size_problems(tree, producer, self.block, self.Requires.VALUE_SIZE, whole=True)
         yield from dependence_problems(
             state, self.block, self.Requires.KEEPS_DEPENDENCES, producer, later=False
         )
@@ -202,7 +205,8 @@ class ReverseComputeInline(Primitive):
         spatial = producer.init is None and all(v.kind == "spatial" for v in producer.iters)
         used = any(a.buffer is buffer and not a.writes for a in accesses(producer))
         plain = producer_of(producer) is not None and not used
-        variables = [i for i in found[0].indices if isinstance(i, Var)] if found else []
+        own = {v.var for v in producer.iters}
+        variables = [i for i in found[0].indices if i in own] if found else []
         every = len(variables) == len(set(variables)) == buffer.rank
         if not (spatial and plain and every):
             yield Problem(
@@ -215,7 +219,8 @@ class ReverseComputeInline(Primitive):
     def _indices(self, block: Block, buffer: Buffer) -> Iterator[Problem]:
         found = {a.indices for a in reads(block, buffer)}
         indices = next(iter(found))
-        variables = [i for i in indices if isinstance(i, Var)]
+        own = {v.var for v in block.iters}
+        variables = [i for i in indices if i in own]
         moving = {v.var for v in block.iters if v.extent != 1}
         if len(found) > 1 or len(set(variables)) < buffer.rank or not moving <= set(variables):
             shown = " and ".join(f"({', '.join(map(str, p))})" for p in found)

@@ -40,6 +40,7 @@ from ....ir.symbolic import (
     Var,
     all_of,
     conjuncts,
+    const_value,
     free_vars,
     is_proved,
     maximum,
@@ -53,7 +54,7 @@ from ...domain_checks import (
 )
 from ...edit import Edit
 from ...handles import BlockRef, Handle, LoopRef, loop_ref, refs_of
-from ...loop_nests import after, buffer_span, nest, outermost_without, whole
+from ...loop_nests import ZERO, after, buffer_span, nest, outermost_without, whole
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
@@ -153,8 +154,9 @@ class Rfactor(Primitive):
             "other loop binds both spatial and reduction iteration variables"
         )
         WRITES_WHOLE_BOX = (
-            "the output C is indexed by the spatial iteration variables, each once, and a "
-            "condition on them describes which elements the block writes"
+            "the output C is indexed by the spatial iteration variables, each once, and by "
+            "terms without iteration variables, and a condition describes which elements the "
+            "block writes"
         )
         RUNS_ONCE = (
             "the loops around the block compute whole reductions, run each instance of the block "
@@ -202,10 +204,9 @@ class Rfactor(Primitive):
                 fixes=() if mixed else tuple(self._legal_steps(state, tree, block)),
             )
             return
-        spatial = {v.var for v in block.iters if v.kind == "spatial"}
         for target in update.targets:
             at = target.indices
-            if {i for i in at if isinstance(i, Var)} != spatial or len(at) != len(spatial):
+            if not _is_box(block, at):
                 yield Problem(
                     self.Requires.WRITES_WHOLE_BOX,
                     f"{target.buffer.name!r} is indexed by ({', '.join(map(str, at))}); expected "
@@ -284,8 +285,9 @@ class Rfactor(Primitive):
         combine, renamed = _combining(edit, block, partials, count)
         spans = whole(combine)
         site, first = _site(tree, block), update.targets[0]
-        box = zip(combine.iters, buffer_span(tree, site, (block,), first.buffer), strict=False)
-        spans |= {item.var: span for item, span in box}
+        box = zip(first.indices, buffer_span(tree, site, (block,), first.buffer), strict=True)
+        at = ((renamed[i], span) for i, span in box if isinstance(i, Var) and i in renamed)
+        spans |= {v: span for v, span in at if isinstance(v, Var)}
         condition = substitute(condition_of_results(tree, block, site), renamed)
         nested = nest(edit, combine, spans, tree.facts(site), condition)
         body = after(tree.function.body, site, nested)
@@ -305,6 +307,23 @@ class Rfactor(Primitive):
             for loop in tree.loops_above(block):
                 if bound_kinds(loop, block) == frozenset({"reduce"}):
                     yield cls(selection, loop_ref(selection.function, loop))
+
+
+def _is_box(block: Block, indices: tuple[Expr, ...]) -> bool:
+    """Return whether indices are the spatial iteration variables, each once, and constants.
+
+    Variables of extent 1 may be missing.
+    """
+    every = {v.var for v in block.iters}
+    spatial = {v.var for v in block.iters if v.kind == "spatial"}
+    moving = {v.var for v in block.iters if v.kind == "spatial" and const_value(v.extent) != 1}
+    used = [i for i in indices if isinstance(i, Var) and i in every]
+    others = (i for i in indices if i not in used)
+    return (
+        len(used) == len(set(used))
+        and moving <= set(used) <= spatial
+        and all(every.isdisjoint(free_vars(i)) for i in others)
+    )
 
 
 def _reduction(block: Block) -> Reducing:
@@ -382,8 +401,15 @@ def _partial_update(
         replace(bind, value=guarded(bind.value, identity_of("or", bind.local.dtype)))
         for bind in update.prefix
     )
+    scratch = None if update.scratch is None else substitute_in(update.scratch, old)
+    if scratch is not None and guard != TRUE:  # excluded terms need no temporaries
+        scratch, guard = If(guard, scratch), TRUE
     return replace(
-        update, prefix=prefix, targets=targets, terms=tuple(guarded(v, n) for v, n in terms)
+        update,
+        prefix=prefix,
+        targets=targets,
+        terms=tuple(guarded(v, n) for v, n in terms),
+        scratch=scratch,
     )
 
 
@@ -396,10 +422,10 @@ def _combining(
     """
     update = _reduction(block)
     extents = {v.var: v.extent for v in block.iters}
-    renamed: dict[Var, Expr] = {}
+    renamed: dict[Var, Expr] = {v.var: ZERO for v in block.iters if v.kind == "spatial"}
     iters: list[IterVar] = []
     for index in update.targets[0].indices:
-        if isinstance(index, Var):
+        if isinstance(index, Var) and index in renamed:
             variable = edit.loop_var(f"{index.name}_all", extents[index])
             renamed[index] = variable
             iters.append(IterVar(variable, extents[index], "spatial", variable))
@@ -409,6 +435,7 @@ def _combining(
     combine = replace(
         update,
         prefix=(),
+        scratch=None,
         targets=tuple(Load(t.buffer, i) for t, i in zip(update.targets, at, strict=True)),
         terms=tuple(Load(b, (*i, part)) for b, i in zip(partials, at, strict=True)),
     )

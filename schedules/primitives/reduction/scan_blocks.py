@@ -25,13 +25,17 @@ from ....ir.symbolic import (
     TRUE,
     Bool,
     Expr,
+    Le,
+    Lt,
     Var,
     as_expr,
     ceildiv,
+    conjuncts,
     const_value,
     eq,
     free_vars,
     is_proved,
+    linear_form,
     maximum,
     substitute,
     to_text,
@@ -119,7 +123,7 @@ class ScanBlocks(Primitive):
         SCAN_LOOP = (
             "the innermost loop around the block is serial and without annotations, contains only "
             "the block, and alone binds the ordered iteration variable, without an offset; no "
-            "other binding and no predicate depends on it"
+            "other binding depends on it, and predicates only limit it from above"
         )
         INDEPENDENT_EXTENT = (
             "the extents of this loop and of the other iteration variables are terms over the "
@@ -207,10 +211,24 @@ def _loop_problem(block: Block, variable: Var, loop: For | None) -> str:
     if loop.kind != "serial" or loop.annotations:
         return f"loop {loop.var.name!r} is {loop.kind_text}, or has annotations"
     others = [v.var.name for v in block.iters if v is not own and loop.var in free_vars(v.binding)]
-    if others or loop.var in free_vars(block.predicate):
-        used = ", ".join(others) or "the predicate"
-        return f"{used} of block {block.name!r} depends on loop {loop.var.name!r}"
+    if others:
+        return f"{', '.join(others)} of block {block.name!r} depends on loop {loop.var.name!r}"
+    for part in conjuncts(block.predicate):
+        if not _limits_from_above(part, loop.var):
+            return (
+                f"the predicate {to_text(part)} of block {block.name!r} depends on loop "
+                f"{loop.var.name!r}, other than as an upper limit"
+            )
     return ""
+
+
+def _limits_from_above(claim: Bool, variable: Var) -> bool:
+    """Return whether a condition that is true for a value is true for all smaller ones."""
+    if variable not in claim.free:
+        return True
+    form = linear_form(claim.delta, (variable,)) if isinstance(claim, Le | Lt) else None
+    scale = None if form is None else const_value(form.coefficients[variable])
+    return scale is not None and scale > 0
 
 
 class _Parts:
@@ -259,7 +277,7 @@ class _Parts:
             uid=self._edit.mint(),
             name=self._edit.fresh(f"{self._block.name}_total"),
             iters=(*spatial, part, position),
-            predicate=self._block.predicate & self._limit(p, q),
+            predicate=self._predicate(p * self._size + q) & self._limit(p, q),
             body=update.body(),
             init=update.starts(),
             reducer=update.declared,
@@ -287,6 +305,7 @@ class _Parts:
             uid=self._edit.mint(),
             name=self._edit.fresh(f"{self._block.name}_before"),
             iters=(*spatial, part),
+            predicate=self._predicate(p * self._size),
             body=made.body(),
         )
         return self._nest(block, p)
@@ -307,7 +326,7 @@ class _Parts:
         block = replace(
             self._block,
             iters=(*self._spatial, part, position),
-            predicate=self._block.predicate & self._limit(p, q),
+            predicate=self._predicate(p * self._size + q) & self._limit(p, q),
             body=made.body(),
         )
         return self._nest(block, p, q)
@@ -330,6 +349,10 @@ class _Parts:
         self, buffers: tuple[Buffer, ...], spatial: list[IterVar], part: Expr
     ) -> tuple[Load, ...]:
         return tuple(Load(b, (*(v.var for v in spatial), part)) for b in buffers)
+
+    def _predicate(self, position: Expr) -> Bool:
+        """Return the predicate of the scan at a position of its loop."""
+        return substitute(self._block.predicate, {self._loop.var: position})
 
     def _limit(self, part: Var, step: Var) -> Bool:
         """Return the condition that an iteration of a part exists."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from ....ir.analysis import bound_kinds
 from ....ir.analysis.scatter import is_scatter
-from ....ir.symbolic import const_value
+from ....ir.loop.nodes import Block
 from ...handles import BlockRef, LoopRef
 from ...problem import RuleNotApplicableError
 from ...schedule import Schedule
@@ -51,19 +51,6 @@ def joined(sch: Schedule, loops: tuple[LoopRef, ...]) -> LoopRef:
     return sch.fuse(loops) if rest else first
 
 
-def _has_known_rows(sch: Schedule, block: BlockRef, spatial: tuple[LoopRef, ...]) -> bool:
-    """Return whether a block has one row of dependent iterations, or a constant number in scratch.
-
-    Threads of padded loops then seem to share the elements of a row.
-    """
-    rows = [const_value(sch.state.loop(loop).extent) for loop in spatial]
-    if all(count == 1 for count in rows):
-        return True
-    temporaries = sch.state.tree(block.function).temporaries
-    written = {region.buffer for region in sch.state.block(block).writes}
-    return None not in rows and not written.isdisjoint(temporaries)
-
-
 def spatial_first(sch: Schedule, block: BlockRef) -> tuple[LoopRef, ...]:
     """Move the spatial loops of a block outermost; without any, add a unit loop.
 
@@ -88,15 +75,26 @@ def spatial_first(sch: Schedule, block: BlockRef) -> tuple[LoopRef, ...]:
             f"threads do not update {narrow.name!r} atomically, whose dtype is {narrow.dtype}"
         )
     ordered = any(v.kind == "ordered" for v in node.iters)
-    if ordered and _has_known_rows(sch, block, spatial):
-        raise RuleNotApplicableError(
-            f"the rows of block {node.name!r} are not proved to belong to one thread each"
-        )
+    if ordered and not spatial:
+        raise RuleNotApplicableError(f"the iterations of block {node.name!r} depend on each other")
     if not spatial:
         return (sch.add_unit_loop(loops[0] if loops else block),)
     rest = tuple(x for x in loops if x not in spatial)
     if rest and loops != (*spatial, *rest):
-        if ordered:
-            raise RuleNotApplicableError(f"the outer loop of block {node.name!r} is ordered")
         sch.reorder((*spatial, *rest))
     return spatial
+
+
+def require_exchange(block: Block) -> None:
+    """Check that threads can exchange partial results of a reduction.
+
+    Raises
+    ------
+    RuleNotApplicableError
+        If machines do not compute with the dtype of a result.
+    """
+    found = next((r.buffer for r in block.writes if not r.buffer.dtype.part.is_machine), None)
+    if found is not None:
+        raise RuleNotApplicableError(
+            f"threads do not exchange elements of dtype {found.dtype}, the dtype of {found.name!r}"
+        )

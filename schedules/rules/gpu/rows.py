@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....ir.loop.nodes import Block, Buffer
+from ....ir.loop.nodes import Buffer
 from ....ir.symbolic import Expr, const_value, product
 from ...composite import composite
 from ...handles import BlockRef, FunctionRef, LoopRef
@@ -12,7 +12,7 @@ from ...patterns import Rows, classify
 from ...primitives.placement.compute_inline import ComputeInline
 from ...problem import RuleNotApplicableError
 from ...schedule import Schedule
-from ._binding import THREADS, WARP, joined
+from ._binding import THREADS, WARP, joined, require_exchange
 
 LONGEST: Final = 4096
 """The largest number of elements of a row that a thread block keeps in shared memory."""
@@ -162,20 +162,11 @@ def _columns(sch: Schedule, block: BlockRef, loops: tuple[LoopRef, ...], threads
     if not chosen:
         return
     if chosen is not spatial:
-        _require_exchange(node)
+        require_exchange(node)
     if tuple(chosen) != tuple(loops[: len(chosen)]):
         sch.reorder((*chosen, *(x for x in loops if x not in chosen)))
     _, thread = sch.split(joined(sch, tuple(chosen)), factors=(None, threads))
     sch.bind(thread, "threadIdx.x")
-
-
-def _require_exchange(block: Block) -> None:
-    """Check that threads can exchange partial results of a reduction."""
-    found = next((r.buffer for r in block.writes if not r.buffer.dtype.part.is_machine), None)
-    if found is not None:
-        raise RuleNotApplicableError(
-            f"threads do not exchange elements of dtype {found.dtype}, the dtype of {found.name!r}"
-        )
 
 
 def _binds_reduction(sch: Schedule, block: BlockRef, loop: LoopRef) -> bool:

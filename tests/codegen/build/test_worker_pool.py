@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -185,13 +186,14 @@ class AbortingWorker:
     stderr_tail = "LLVM ERROR: Cannot emit physreg copy instruction"
     exit_code = -signal.SIGABRT
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 0) -> None:
+        self.most = most
         self.levels: list[int] = []
 
     def run(self, job: CompileJob, timeout: float, poll: Callable[[], None]) -> bytes:
         del timeout, poll
         self.levels.append(job.opt)
-        if job.opt:
+        if job.opt > self.most:
             raise PipeClosedError("closed")
         return b"object"
 
@@ -201,7 +203,25 @@ def test_a_kernel_that_llvm_cannot_optimize_is_compiled_without_optimization() -
     pool._idle.put(worker)  # type: ignore[arg-type]
     with pytest.warns(UnoptimizedCodeWarning, match="'f' was compiled without .* physreg copy"):
         assert pool.run_here(job(), 10.0, ()) == b"object"
-    assert worker.levels == [2, 2, 0]
+    assert worker.levels == [2, 2, 1, 0]
+
+
+def test_a_kernel_that_llvm_cannot_optimize_much_is_compiled_at_level_1() -> None:
+    pool, worker = WorkerPool(0), AbortingWorker(most=1)
+    pool._idle.put(worker)  # type: ignore[arg-type]
+    message = "'f' was compiled at optimization level 1 instead of 2, because .* physreg copy"
+    with pytest.warns(UnoptimizedCodeWarning, match=message):
+        assert pool.run_here(job(), 10.0, ()) == b"object"
+    assert worker.levels == [2, 2, 1]
+
+
+@pytest.mark.parametrize(("opt", "levels"), [(0, [0, 0]), (1, [1, 1, 0]), (3, [3, 3, 1, 0])])
+def test_the_levels_of_the_attempts_decrease(opt: int, levels: list[int]) -> None:
+    pool, worker = WorkerPool(0), AbortingWorker(most=-1)
+    pool._idle.put(worker)  # type: ignore[arg-type]
+    with pytest.raises(WorkerDiedError):
+        pool.run_here(replace(job(), opt=opt), 10.0, ())
+    assert worker.levels == levels
 
 
 def test_a_worker_exits_with_its_owner() -> None:

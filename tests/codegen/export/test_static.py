@@ -146,3 +146,39 @@ def test_a_growing_cache_rarely_allocates(tmp_path):
     wrong, allocations = map(int, done.stdout.split())
     assert wrong == 0
     assert allocations <= 16
+
+
+CONVERTED = """
+@graph_func
+def main(x: Tensor[(8,), f32]):
+    a = cast(x, dtype="bf16")
+    b = cast(x, dtype="f8_e4m3")
+    c = cast(x, dtype="f8_e5m2")
+    d = cast(x, dtype="i4")
+    e = cast(x, dtype="u16")
+    return a, b, c, d, e
+"""
+
+
+def test_results_have_the_dtype_codes_of_dlpack(tmp_path):
+    """Also those of dtypes that NumPy lacks, which Python reads as unsigned integers."""
+    made = tw.export(parse(CONVERTED), tmp_path / "made", kind="static", name="dtypes").directory
+    (library,), program = made.glob("*.a"), tmp_path / "dtypes"
+    run_linker(
+        [
+            "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{made}",
+            str(PROGRAMS / "dtypes.c"), str(library), "-o", str(program),
+        ]
+    )  # fmt: skip
+    weights = next(made.glob("*.safetensors"))
+    done = subprocess.run([program, weights], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [
+            "4 16 1 1.1: 80 3f 00 c0",
+            "10 8 1 1.1: 38 c0 44 30",
+            "12 8 1 1.1: 3c c0 42 38",
+            "0 4 1 1.1: e1 03 10 32",
+            "1 16 1 1.1: 01 00 00 00",
+        ],
+    )

@@ -94,6 +94,7 @@ def text_for(template, dtype):
 def compared(module, target, arguments, dtype, factor=8.0):
     """Check that compiled code equals the interpreter up to rounding."""
     got = tw.compile(module, target)(*arguments)
+    got = got if isinstance(got, tuple) else (got,)
     wanted = call_prim(module.prim("main"), arguments)
     for have, want in zip(got, wanted, strict=True):
         assert have.dtype == want.dtype
@@ -115,6 +116,54 @@ def test_reductions_equal_the_interpreter(target, dtype):
     module = tw.parse(text_for(REDUCTIONS, dtype))
     for n, m in ((0, 3), (1, 0), (1, 1), (3, 37)):
         compared(module, target, [drawn(dtype, n, m), drawn(dtype, m, 3)], dtype, factor=64.0)
+
+
+STARTS = """
+n, m = symbols("n m")
+
+@prim_func
+def main(x: Buffer[(n, m), {c}], w: Buffer[(n,), {c}], y: Out[(n,), {c}]):
+    for i in range(n):
+        for k in range(m):
+            with block("y"):
+                vi, vk = spatial(i), reduce(k)
+                with init():
+                    y[vi] = w[vi] * 2j
+                y[vi] += x[vi, vk] * w[vi]
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_sums_that_start_from_a_product_equal_the_interpreter(target):
+    module = tw.parse(text_for(STARTS, "c64"))
+    for n, m in ((0, 3), (2, 0), (1, 1), (3, 37)):
+        compared(module, target, [drawn("c64", n, m), drawn("c64", n)], "c64", factor=64.0)
+
+
+SCANS = """
+n, m = symbols("n m")
+
+@prim_func
+def main(x: Buffer[(n, m), {c}], y: Out[(n, m), {c}], z: Out[(n, m), {c}]):
+    for i in range(n):
+        for j in range(m):
+            with block("sums"):
+                vi, vj = spatial(i), ordered(j)
+                y[vi, m - 1 - vj] = scan(add, x[vi, m - 1 - vj] * 2j, start=1j)
+    for i1 in range(n):
+        for j1 in range(m):
+            with block("products"):
+                vi, vj = spatial(i1), ordered(j1)
+                z[vi, vj] = scan(mul, x[vi, vj])
+"""
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_scans_equal_the_interpreter(target, dtype):
+    module = tw.parse(text_for(SCANS, dtype))
+    for n, m in ((0, 3), (1, 0), (1, 1), (3, 37)):
+        compared(module, target, [drawn(dtype, n, m)], dtype, factor=128.0)
 
 
 DIVISION = """

@@ -15,6 +15,7 @@ from tilewright.codegen import compile
 from tilewright.codegen.errors import (
     ArgumentCountError,
     ArgumentNameError,
+    FactError,
     OutOfMemoryError,
     SizeError,
     StateError,
@@ -491,3 +492,72 @@ def test_copies_are_independent_and_pickling_is_refused(summing: Executable) -> 
     with pytest.raises(AttributeError) as caught:
         _ = state.total
     assert "state['total']" in str(caught.value)
+
+
+RANGED = """
+n = symbols("n", lower=2, upper=8, multiple_of=2)
+
+@prim_func
+def add(total: State[(n,), f32], x: Buffer[(n,), f32]):
+    for i in range(n):
+        total[i] = total[i] + x[i]
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (0, "n >= 2 is false for n = 0"),
+        (10, "n <= 8 is false for n = 10"),
+        (5, "n is a multiple of 2 is false for n = 5"),
+    ],
+)
+def test_a_new_state_has_sizes_in_the_declared_range(size: int, message: str) -> None:
+    exe = compile(parse(RANGED))
+    for named in ({"n": size}, {"total": np.zeros(size, np.float32)}):
+        with pytest.raises(FactError, match=message) as caught:
+            exe.new_state(**named)
+        assert "new_state" in caught.value.where
+    state = exe.new_state(n=4)
+    exe(np.ones(4, np.float32), state=state)
+    assert state["total"].tolist() == [1, 1, 1, 1]
+
+
+def test_a_state_that_one_of_two_functions_accepts_is_legal() -> None:
+    text = (
+        RANGED
+        + """
+m = symbols("m", lower=2, upper=16, multiple_of=2)
+
+@prim_func
+def more(total: State[(m,), f32], x: Buffer[(m,), f32]):
+    for i in range(m):
+        total[i] = total[i] + x[i]
+"""
+    )
+    exe = compile(parse(text))
+    state = exe.new_state(total=np.zeros(12, np.float32))
+    exe["more"](np.ones(12, np.float32), state=state)
+    assert state["total"].tolist() == [1] * 12
+    with pytest.raises(FactError, match="n <= 8 is false for n = 12"):
+        exe["add"](np.ones(12, np.float32), state=state)
+    with pytest.raises(FactError, match="is false"):
+        exe.new_state(total=np.zeros(18, np.float32))
+
+
+def test_a_state_is_a_mapping_of_names() -> None:
+    state = compile(parse(RANGED)).new_state(n=4)
+    assert "total" in state
+    assert "other" not in state
+    assert 3 not in state
+    assert state.get("total") is state["total"]
+    assert state.get("other") is None
+    assert state.get("other", 5) == 5
+
+
+@pytest.mark.parametrize("value", [np.zeros((2, 2), np.float32), [[1.0, 2.0]]])
+def test_an_initial_array_of_another_rank_is_named(value: Any) -> None:
+    exe = compile(parse(RANGED))
+    with pytest.raises(StateError, match=r"expected rank 1, got rank 2 \(shape \(., 2\)\)"):
+        exe.new_state(total=value)
+    assert exe.new_state(n=2, total=7)["total"].tolist() == [7, 7]

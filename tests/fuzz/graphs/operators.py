@@ -340,6 +340,14 @@ def transpose(m: GraphMaker) -> object:
     return m.emit("permute_dims", x, axes=tuple(m.rng.sample(range(x.rank), x.rank)))
 
 
+def flipped(m: GraphMaker) -> object:
+    """Add a reversal of the order of elements."""
+    x = some(m, lambda t: t.rank > 0)
+    if x is None:
+        return None
+    return m.emit("flip", x, axes=tuple(m.rng.sample(range(x.rank), m.rng.randint(1, x.rank))))
+
+
 def broadcast(m: GraphMaker) -> object:
     """Add ``broadcast_to`` a larger shape."""
     x = some(m, lambda t: t.rank < 4)
@@ -486,7 +494,7 @@ DENSE: Mapping[Draw, int] = {
     matmul: 4, batched: 1, reduction: 3, norm: 2, transformed: 2, spread: 1,
 }  # fmt: skip
 MOVEMENT: Mapping[Draw, int] = {
-    reshape: 3, ones: 1, transpose: 2, broadcast: 1, concat: 2, cut: 2, triangle: 1,
+    reshape: 3, ones: 1, transpose: 2, flipped: 1, broadcast: 1, concat: 2, cut: 2, triangle: 1,
 }  # fmt: skip
 INDEXING: Mapping[Draw, int] = {gather: 3, scatter: 2, positions: 1, created: 1}
 ALL: Mapping[Draw, int] = {**ELEMENTWISE, **DENSE, **MOVEMENT, **INDEXING}

@@ -7,7 +7,16 @@ import itertools
 from hypothesis import given, settings
 
 from tilewright.ir.analysis import Interval, covers, interval_of, union, within_dimension
-from tilewright.ir.symbolic import Facts, as_expr, ceildiv, evaluate, substitute, var
+from tilewright.ir.symbolic import (
+    Facts,
+    as_expr,
+    ceildiv,
+    evaluate,
+    maximum,
+    minimum,
+    substitute,
+    var,
+)
 
 from tests.ir.analysis.index_terms import INNER, LOADED, LOADED_INNER, OUTER, A, B, indices
 
@@ -48,6 +57,36 @@ def test_union_of_overlapping_intervals():
     joined = union([Interval(i, as_expr(2)), Interval(i + 1, as_expr(2))], Facts())
     assert joined == Interval(i, as_expr(3), exhaustive=True)
     assert union([Interval(i, as_expr(2)), Interval(i * 2, as_expr(2))], Facts()) is None
+
+
+def test_the_union_of_intervals_near_the_edges_has_a_constant_extent():
+    n, i = var("n", lower=1), var("i", lower=0)
+    facts, one = Facts().with_loop(i, n), as_expr(1)
+    joined = union([Interval(x, one) for x in (maximum(i - 1, 0), i, minimum(i + 1, n - 1))], facts)
+    assert joined == Interval(maximum(i - 1, 0), as_expr(3), exhaustive=False)
+    turned = union([Interval(x, one) for x in (minimum(i + 2, n - 1), i)], facts)
+    assert turned == Interval(i, as_expr(3), exhaustive=False)
+    limited = Interval(i + 1, minimum(4, n - i - 1))
+    assert union([Interval(maximum(i, 1), one), limited], facts) == Interval(
+        maximum(i, 1), as_expr(5), exhaustive=False
+    )
+    far = var("m", lower=0)
+    assert union([Interval(maximum(i, far), one), Interval(i, one)], facts) is None
+
+
+@settings(max_examples=200)
+@given(indices(), indices())
+def test_a_union_contains_both_intervals(first, second):
+    parts = [interval_of(x, INNER, Facts()) for x in (first, second)]
+    joined = union([p for p in parts if p is not None], Facts())
+    if joined is None:
+        return
+    for outer in range(21):
+        start, stop = (evaluate(x, {OUTER: outer}) for x in (joined.start, joined.stop))
+        for part in parts:
+            if part is not None:
+                assert start <= evaluate(part.start, {OUTER: outer})
+                assert evaluate(part.stop, {OUTER: outer}) <= stop
 
 
 def test_an_extent_may_contain_another_variable():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from tilewright.ir.analysis import Interval, injective_in
-from tilewright.ir.symbolic import Facts, as_expr, evaluate, substitute, var
+from tilewright.ir.symbolic import Facts, as_expr, ceildiv, evaluate, substitute, var
 
 from tests.ir.analysis.index_terms import INNER, LOADED, LOADED_INNER, OUTER, A, B, indices
 
@@ -75,3 +75,18 @@ def test_an_index_loaded_in_a_loop_is_not_injective_in_the_loop():
     loops = {i: Interval.full(as_expr(8)), p: values}
     assert injective_in((p,), loops, Facts()) == {p}
     assert injective_in((i * 8 + p,), loops, Facts()) == {i, p}
+
+
+@pytest.mark.parametrize(("divisor", "threads"), [(5, 256), (3, 32), (7, 256), (6, 64)])
+def test_a_quotient_that_the_divisor_divides_in_parts(divisor, threads):
+    """``(256 * i + j) // 5`` is ``51 * i + (i + j) // 5``, and its remainder ``(i + j) % 5``."""
+    n, i, j = var("n", lower=0), var("i", lower=0), var("j", lower=0, upper=threads - 1)
+    count = ceildiv(n * divisor, threads)
+    loops = {i: Interval.full(count), j: Interval.full(as_expr(threads))}
+    number, facts = i * threads + j, Facts().with_loop(i, count)
+    quotient, remainder = number // divisor, number % divisor
+    assert injective_in((quotient, remainder), loops, facts) == {i, j}
+    assert injective_in((remainder, quotient), loops, facts) == {i, j}
+    assert not injective_in((quotient,), loops, facts)
+    assert not injective_in((quotient, number % (divisor - 1)), loops, facts)
+    assert not injective_in((quotient, (3 * i + j) % divisor), loops, facts)

@@ -350,14 +350,20 @@ def f(p: Buffer[(n + 1,), i32], x: Buffer[(n,), f32], y: InOut[(m,), f32]):
 
 
 def test_segments_race_because_their_bounds_need_not_increase():
-    """With ``p = 0 3 1 4``, the segments 0 and 2 contain the element 2."""
+    """With ``p = 0 3 1 4``, the segments 0 and 2 contain the element 2, and 1 is empty."""
     text = RAGGED.format(segments="parallel(n)", elements="range(hi - lo)")
+    text = text.replace("p[i + 1], lo,", "p[i + 1], 0,")
     with pytest.raises(IllFormedProgramError) as caught:
         parse(text)
     message = str(caught.value)
     assert "iterations 0 and 1 write y at loaded indices, which are equal for some data" in message
     assert "a loop inside of the loaded integers" in message
     assert "a loop over the elements of y that loads which element to read" in message
+
+
+def test_segments_whose_bounds_are_checked_to_increase_do_not_race():
+    """A call with bounds that decrease raises an error."""
+    parse(RAGGED.format(segments="parallel(n)", elements="range(hi - lo)"))
 
 
 def test_concurrent_elements_of_one_segment_or_of_all():

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import tilewright
-from tilewright.ir.analysis import reduction_update, tree_of, update_of
+from tilewright.ir.analysis import reduction_of, reduction_update, tree_of, update_of
+from tilewright.ir.loop.visit import stores
 from tilewright.ir.script import parse
 from tilewright.schedules.rules import with_default_schedule
 from tilewright.target.host import with_level
@@ -88,3 +89,63 @@ def test_one_module_recognizes_updates():
         if own.search(path.read_text(encoding="utf-8"))
     }
     assert found == {"ir/analysis/updates.py"}
+
+
+SCRATCH = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def f(x: Buffer[(n, m), f32], y: InOut[(n,), f32], z: InOut[(n,), f32]):
+    for i in range(n):
+        for k in range(m):
+            with block("y"):
+                vi, vk = spatial(i), reduce(k)
+                t = alloc((3,), f32)
+                {before}
+                y[vi] = {value}
+                {after}
+"""
+
+
+def scratch_block(before="t[0] = x[vi, vk] * 2.0", value="y[vi] + t[0]", after=""):
+    text = SCRATCH.format(before=before, value=value, after=after)
+    return tree_of(parse(text, check=False).prim("f")).outermost_blocks()[0]
+
+
+LOOP = "for q in range(3):\n                    t[q] = x[vi, vk] + f32(q)"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        scratch_block(),
+        scratch_block(before=LOOP, value="t[2] * t[0] + y[vi]"),
+        scratch_block(before="if vk > 3:\n                    t[0] = z[vi]"),
+    ],
+)
+def test_a_reduction_may_allocate_temporaries(block):
+    """The temporaries are those of one iteration, so the order of iterations is free."""
+    found = reduction_of(block)
+    assert found.reducer.name == "add"
+    assert reduction_update(block) is None
+    assert found.body() is not block.body
+    made = [(s.buffer.name, s.indices) for s in stores(found.body())]
+    assert made == [(s.buffer.name, s.indices) for s in stores(block.body)]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        scratch_block(before="t[0] = y[vi]"),
+        scratch_block(before="z[vi] = x[vi, vk]"),
+        scratch_block(value="y[vi] - t[0]"),
+        scratch_block(value="y[vi] + t[0] * y[vi]"),
+        scratch_block(after="t[1] = 0.0"),
+        scratch_block(after="z[vi] = 0.0"),
+        scratch_block(before="with checked(i64(0), 0, n) as p:\n                    t[0] = y[p]")
+        if False
+        else scratch_block(before="y[vi] = 0.0"),
+    ],
+)
+def test_a_body_that_reads_or_writes_other_elements_is_not_a_reduction(block):
+    assert reduction_of(block) is None

@@ -25,6 +25,10 @@ def test_terms_with_integer_parameters_are_listed_with_bounds_of_loops() -> None
     assert terms("where(condition(a * 4 < i), 0.0, 1.0)") != []
 
 
+def test_the_terms_that_a_selection_compares_are_listed() -> None:
+    assert terms("f32(index(select(a * i < b, i, 3), i64))") == ["a * 7 + b + 1"]
+
+
 def test_dimensions_and_plain_parameters_are_not_listed() -> None:
     assert terms("x[(i * n + 3) % n]") == []
     assert terms("f32(index(a, i64))") == []
@@ -57,5 +61,6 @@ def test_magnitudes_bound_all_subterms() -> None:
     values = {a: -(2**40), b: 3}
     assert magnitude(a * b + 5, values) == 3 * 2**40 + 5
     assert magnitude((a * b) // b % 7, values) >= 2**40
+    assert magnitude(select(a * a * b < 5, a, b), values) >= 3 * 2**80
     assert magnitude(maximum(a, b), values) == 2**40 + 3
     assert magnitude(select(a > 0, a, b), values) == 2**40 + 3

@@ -185,3 +185,48 @@ def test_the_condition_of_a_read_does_not_limit_the_threads_that_write() -> None
 @pytest.mark.parametrize("name", EXPOSED)
 def test_reads_of_elements_that_may_not_be_written(name: str) -> None:
     assert not private(EXPOSED[name])
+
+
+def recurrence(index: str, condition: str, bindings: str, guard: str = "", at: str = "vj") -> str:
+    """Return a block that reads the temporary it writes."""
+    guards = f"    guard({guard})\n" if guard else ""
+    return (
+        f'with block("s"):\n    vj = ordered({bindings})\n{guards}'
+        f"    t[{at}] = where(condition({condition}), t[{index}], 0.0) + 1.0\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "private_here"),
+    [
+        (loop("j", "64", recurrence("vj - 1", "vj >= 1", "64, j")), True),
+        (loop("j", "64", recurrence("vj - 3", "vj >= 3", "64, j")), True),
+        (loop("j", "64", recurrence("64 - vj", "vj >= 1", "64, j", at="63 - vj")), True),
+        (loop("j", "64", recurrence("vj - 1", "vj >= 1", "64, j"), "unrolled"), True),
+        (loop("j", "n", recurrence("vj - 1", "vj >= 1", "64, j", "j < 64")), True),
+        (loop("a", "8", loop("b", "8", recurrence("vj - 1", "vj >= 1", "64, a * 8 + b"))), True),
+        (loop("a", "8", loop("b", "8", recurrence("vj - 8", "vj >= 8", "64, a * 8 + b"))), True),
+        (loop("b", "8", loop("a", "8", recurrence("vj - 8", "vj >= 8", "64, a * 8 + b"))), True),
+        (loop("b", "8", loop("a", "8", recurrence("vj - 1", "vj >= 1", "64, a * 8 + b"))), False),
+        (loop("j", "64", recurrence("vj + 1", "vj < 63", "64, j")), False),
+        (loop("j", "64", recurrence("vj - 1", "vj >= 1", "64, j", "j % 2 == 0")), False),
+        (loop("j", "64", recurrence("vj - 1", "vj >= 1", "64, j", "j >= 3")), False),
+        (loop("j", "64", recurrence("63 - vj", "vj >= 1", "64, j")), False),
+        (loop("j", "63", recurrence("vj", "vj >= 0", "64, j", at="vj + 1")), False),
+        (loop("j", "32", recurrence("vj - 1", "vj >= 1", "64, j", at="2 * vj")), False),
+    ],
+)
+def test_a_recurrence_reads_elements_of_earlier_iterations(body, private_here):
+    """Its first iteration reads nothing, and the others only elements of earlier iterations."""
+    assert private(body + read("vk").replace("t[vk]", "1.0")) is private_here
+
+
+def test_iterations_at_the_same_time_do_not_read_elements_of_others():
+    body = recurrence("vj - 1", "vj >= 1", "64, j")
+    assert private(loop("j", "64", body) + read("vk"))
+    lines = (loop("j", "64", body, "parallel") + read("vk")).splitlines()
+    text = PROGRAM.format(shape="(64,)", body="\n".join("        " + line for line in lines))
+    function = parse(text, check=False).prim("f")
+    tree = tree_of(function)
+    inside = function.body.body
+    assert not written_before_read(inside, function.buffers, tree.facts(inside))

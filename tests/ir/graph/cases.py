@@ -172,6 +172,8 @@ def movement_cases() -> list[Case]:
         Case("expand_dims", (T(()),), {"axes": (0,)}),
         Case("squeeze", (T((1, "n", 1)),), {"axes": (0, -1)}),
         Case("permute_dims", (T(("n", 2, "m")),), {"axes": (2, 0, 1)}, at=EMPTY),
+        Case("flip", (T(("n", 3, "m")),), {"axes": (0, -1)}, at=EMPTY),
+        Case("flip", (T(("n",), i64, -9, 9),), {"axes": (0,)}),
         Case("broadcast_to", (T(("n", 1)), (2, "n", "m")), at=EMPTY),
         Case("broadcast_to", (T(()), ("n",))),
         Case("concat", (T(("n", "m")), T((2, "m")), T(("n", "m"))), {"axis": 0}, at=EMPTY),
@@ -296,6 +298,27 @@ def complex_cases() -> list[Case]:
             Case(op, (x,), at=EMPTY)
             for op in ("real", "imag", "conj", "angle", "abs", "negative", "exp", "view_as_real")
         ),
+        *(
+            Case(op, (x,), tolerance=1e-5)
+            for op in (
+                "log",
+                "sqrt",
+                "sin",
+                "cos",
+                "tan",
+                "asin",
+                "acos",
+                "atan",
+                "sinh",
+                "cosh",
+                "tanh",
+                "asinh",
+                "acosh",
+                "atanh",
+            )
+        ),
+        Case("power", (x, row), tolerance=1e-5),
+        *(Case("power", (x, exponent), tolerance=1e-5) for exponent in (2.0, 0.5, -0.5, 3.0)),
         *(Case(op, (x, row), at=EMPTY) for op in ("add", "subtract", "multiply", "divide")),
         *(Case(op, (T(("n", 1), c128), T((1, "m"), c128))) for op in ("multiply", "divide")),
         *(Case(op, (x, 2.5)) for op in ("add", "multiply", "divide", "equal", "not_equal")),
@@ -304,6 +327,7 @@ def complex_cases() -> list[Case]:
         Case("complex", (T(("n",), f64), 0.5)),
         *(Case(op, (x,), {"axes": (1,)}) for op in ("sum", "mean")),
         Case("prod", (x,), {"axes": (0,)}, tolerance=1e-4),
+        *(Case(op, (x,), {"axis": 1}, tolerance=1e-4, at=EMPTY) for op in ("cumsum", "cumprod")),
         Case("matmul", (x, T(("m", 4), c64)), at=EMPTY, tolerance=2e-5),
         Case("cast", (NM,), {"dtype": "c64"}),
         Case("cast", (T(("n",), i32, -9, 9),), {"dtype": "c128"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -61,6 +62,31 @@ WRONG: list[tuple[type[Exception], str, str, list[Any], dict[str, Any]]] = [
     (OperandError, "dtype i64 differs from dtype f32 of operand 'x'", "add", ["x2", "i2"], {}),
     (OperandError, "number 2.5 is not a value of dtype i64", "add", ["i2", 2.5], {}),
     (OperandError, "number 1 is not a value of dtype bool", "equal", ["b2", 1], {}),
+    (OperandError, "number 300 is not a value of dtype i8: its values are -128 to 127",
+     "add", ["q2", 300], {}),
+    (OperandError, "number -129 is not a value of dtype i8", "floor_divide", [-129, "q2"], {}),
+    (OperandError, "number 8 is not a value of dtype i4: its values are -8 to 7",
+     "mod", ["p2", 8], {}),
+    (OperandError, "number 128 is not a value of dtype i8", "less", ["q2", 128], {}),
+    (OperandError, "number 300 is not a value of dtype i8", "where", ["b2", "q2", 300], {}),
+    (OperandError, "number 300 is not a value of dtype i8", "left_shift", ["q2", 300], {}),
+    (OperandError, "number 9223372036854775808 is not a value of dtype i64",
+     "add", ["i2", 2**63], {}),
+    (OperandError, "number of 1329 bits is not a value of dtype f32: it is larger than the",
+     "add", ["x2", 10**400], {}),
+    (OperandError, "number of 1329 bits is not a value of dtype i8: its values are",
+     "multiply", ["q2", 10**400], {}),
+    (OperandError, "number 1000.0 is not a value of dtype f8_e4m3: its largest value is 448.0",
+     "add", ["f2", 1000.0], {}),
+    (OperandError, "number inf is not a value of dtype f8_e4m3", "minimum", ["f2", inf], {}),
+    (OperandError, "number -500 is not a value of dtype f8_e4m3", "full", [(2,), -500],
+     {"dtype": "f8_e4m3"}),
+    (OperandError, "number of 1329 bits is not a value of dtype f16", "full", [(2,), -10**400],
+     {"dtype": "f16"}),
+    (OperandError, "number -1 is not a value of dtype u4: its values are 0 to 15",
+     "full", [(2,), -1], {"dtype": "u4"}),
+    (OperandError, "number nan is not a value of dtype i8", "full", [(2,), float("nan")],
+     {"dtype": "i8"}),
     (OperandError, "expected at least one tensor operand", "add", [1, 2], {}),
     (OperandError, "same dtype (f32, i64 or bool), got i64 and f32", "where", ["b2", 1, 2.0], {}),
     (OperandError, "expected rank at least 2, got rank 1 (shape (2,))",

@@ -116,8 +116,46 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "max with indices": lambda x, _: x.max(1)[0] + x.min(1, keepdim=True)[1].float().sum(1),
     "extreme of all": lambda x, _: x.max() - x.min(),
     "argmax": lambda x, _: x.argmax(1) + x.argmin(-1),
+    "argmax of all": lambda x, i: x.argmax() + torch.argmin(i, keepdim=True),
+    "least and largest": lambda x, _: (
+        torch.aminmax(x, dim=1, keepdim=True)[0] + torch.aminmax(x).max
+    ),
+    "logsumexp": lambda x, i: (
+        torch.logsumexp(x * 90, 1, keepdim=True)
+        + torch.logsumexp(i, (0, 1))
+        + torch.logsumexp(torch.where(x > 0, -math.inf, x), 0)
+        + torch.logsumexp(x * 0 - math.inf, 1)[:, None].exp()
+    ),
+    "logaddexp": lambda x, _: torch.logaddexp(x * 99, x.floor() / 0) + torch.logaddexp(x, -x),
+    "variance and mean": lambda x, _: torch.stack(torch.var_mean(x, dim=1, correction=0)),
+    "deviation and mean": lambda x, _: torch.std_mean(x, 0, correction=0, keepdim=True)[0],
+    "8-bit floats saturate like those of PyTorch": lambda x, _: (
+        (x * 1e3).to(torch.float8_e4m3fn).float() + (x / 0).to(torch.float8_e4m3fn).float()
+    ),
     "any and all": lambda x, i: (x > 0).any(1) | (i >= 0).all(-1) | (x > 9).any(),
     "cumsum": lambda x, i: x.cumsum(1) + i.cumsum(0),
+    "cumprod": lambda x, i: x.cumprod(1) + i.cumprod(0) + (i > 2).cumprod(-1),
+    "logcumsumexp": lambda x, _: x.logcumsumexp(1) + x.logcumsumexp(0),
+    "running maxima": lambda x, i: torch.cummax(x, 1)[0] + torch.cummax(i - 2, 0).values,
+    "running minima": lambda x, i: torch.cummin(x, 0)[0] + torch.cummin(i, -1).values,
+    "indices of running maxima": lambda x, i: (
+        torch.cummax(x, 1).indices + torch.cummax(i % 3, 0).indices * 10
+    ),
+    "indices of running minima": lambda x, i: (
+        torch.cummin(x, 0).indices + torch.cummin(i % 2, 1)[1] * 10
+    ),
+    "running extremes of conditions": lambda _, i: (
+        torch.cummax(i > 2, 1)[0].int() + torch.cummin(i > 0, 0)[1]
+    ),
+    "running extremes with NaN": lambda x, _: torch.stack(
+        [v.float() for v in torch.cummax(torch.where(x > 1, x / 0 * 0, x), 1)]
+    ),
+    "scans of one number": lambda x, _: (
+        x[0, 0].cumsum(0) + x[0, 1].cumprod(-1) + torch.cummax(x[0, 2], 0)[0]
+    ),
+    "numbers outside of small integers wrap": lambda _, i: (
+        (i.to(torch.int8) + 300) * 5 + i.to(torch.uint8) - 300 + (i.to(torch.int8) < 300)
+    ),
     "squeeze of sizes proved to be 1": lambda x, _: x[:1].squeeze(0) + x[-1:].squeeze(),
     "variance in all signatures": lambda x, _: (
         x[:, :3].var(1, False)
@@ -160,7 +198,6 @@ REJECTED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
         lambda x, _: F.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.5),
         "attention with dropout_p=0.5",
     ),
-    "argmax of all": (lambda x, _: x.argmax(), "all dimensions"),
     "norm of order 3": (lambda x, _: torch.linalg.vector_norm(x, ord=3), "order 3"),
     "accumulating": (
         lambda x, _: torch.scatter_reduce(

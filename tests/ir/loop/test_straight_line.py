@@ -11,13 +11,15 @@ from tilewright.codegen import compile
 from tilewright.errors import TilewrightError
 from tilewright.ir.dtype import f32
 from tilewright.ir.interpreter.loops import call_prim
-from tilewright.ir.loop.nodes import Bind, Block, Load, Local, PrimFunc, Seq
+from tilewright.ir.loop.nodes import Bind, Block, If, Load, Local, PrimFunc, Seq, Store
 from tilewright.ir.loop.straight_line import (
     joined,
+    last_of,
     own_values,
     single_store,
     statements_of,
     straight_line,
+    with_last,
 )
 from tilewright.ir.loop.verify import loop_violations
 from tilewright.ir.loop.visit import loads, seq, stores, walk
@@ -212,3 +214,32 @@ def f(x: Buffer[(n,), f32], s: Out[(), f32]):
         x = np.random.default_rng(n).standard_normal(n).astype(np.float32)
         t = x.astype(np.float64) * 2
         np.testing.assert_allclose(exe(x), (t * t + t).sum(), rtol=1e-4, atol=1e-4)
+
+
+SCOPES = """
+@prim_func
+def f(x: Buffer[(8,), f32], y: Out[(8,), f32]):
+    for i in range(8):
+        with block("y"):
+            vi = spatial(i)
+            if vi > 2:
+                t = alloc((1,), f32)
+                t[0] = x[vi]
+                if vi > 4:
+                    t[0] = 2.0
+                u = t[0] * 2.0
+                y[vi] = u
+"""
+
+
+def test_the_last_statement_in_scopes() -> None:
+    (block,) = (s for s in walk(parse(SCOPES).prim("f").body) if isinstance(s, Block))
+    last = last_of(block.body)
+    assert isinstance(last, Store)
+    assert last.buffer.name == "y"
+    same = with_last(block.body, last)
+    assert [type(s) for s in walk(same)] == [type(s) for s in walk(block.body)]
+    nothing = Seq(())
+    assert last_of(with_last(block.body, nothing)) is nothing
+    other = If(next(s for s in walk(block.body) if isinstance(s, If)).condition, last, last)
+    assert last_of(Seq((last, other))) is other

@@ -301,3 +301,35 @@ def test_lowered_programs_print_with_unique_names(lowered: PrimFunc) -> None:
 def test_programs_before_lowering_print_the_same_with_lowered() -> None:
     module = parse(LOOPS)
     assert to_text(module, lowered=True) == to_text(module)
+
+
+OTHERS = """n = symbols("n", lower=0)
+@prim_func
+def bound(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("y"):
+            v = spatial(i)
+            r = x[v] * 2.0
+            y[v] = r * r
+@prim_func
+def iterated(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for r in range(n):
+        y[r] = x[r]
+@prim_func
+def loaded(x: Buffer[(n,), i64], z: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("y"):
+            v = spatial(i)
+            with checked(x[v], 0, n) as r:
+                y[v] = z[r]
+"""
+
+
+def test_a_symbol_of_another_function_hides_no_name() -> None:
+    """The printed text of a module is legal, however its functions came together."""
+    one = parse(
+        'r = symbols("r", lower=0)\n@prim_func\ndef f(y: Out[(r,), f32]):\n'
+        "    for i in range(r):\n        y[i] = 1.0\n"
+    )
+    text = str(one.with_functions(*parse(OTHERS).prims))
+    assert str(parse(text)) == text

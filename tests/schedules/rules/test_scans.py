@@ -66,6 +66,29 @@ def test_the_schedule_is_right_for_every_size(shape, axis, sizes):
         np.testing.assert_array_equal(exe(x), np.cumsum(x, axis))
 
 
+@pytest.mark.parametrize(("of", "loops"), [("(n, m)", "ji"), ("(n, 3)", "ji"), ("(n, 3)", "ij")])
+def test_columns_whose_loop_is_outside_run_in_lanes(of, loops):
+    width = of[1:-1].split(", ")[1]
+    ranges = {"i": "n", "j": width}
+    module = parse(f"""
+n, m = symbols("n m", lower=0)
+@prim_func
+def f(x: Buffer[{of}, i32], y: Out[{of}, i32]):
+    for {loops[0]} in range({ranges[loops[0]]}):
+        for {loops[1]} in range({ranges[loops[1]]}):
+            with block("y"):
+                vi, vj = ordered(i), spatial(j)
+                y[n - 1 - vi, vj] = scan(add, x[n - 1 - vi, vj])
+""")
+    sch = Schedule(module, TARGET)
+    sch.schedule_scans("f")
+    assert sch.state.loop(sch.get_loops("y")[-1]).kind == "vectorized"
+    exe = compile(sch)
+    for size in [(0, 3), (1, 3), (5, 3 if width == "3" else 70)]:
+        x = np.arange(np.prod(size), dtype=np.int32).reshape(size)
+        np.testing.assert_array_equal(exe["f"](x), np.cumsum(x[::-1], 0)[::-1])
+
+
 def test_a_function_without_scans_is_refused():
     sch = Schedule(
         parse("""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.ir.dtype import DTYPES, DType, dtype
+from tilewright.ir.dtype import DTYPES, DType, bf16, dtype
 from tilewright.ir.interpreter import call_prim
 from tilewright.ir.narrowing import narrowed
 
@@ -86,6 +86,20 @@ def test_doubles_are_rounded_once(row: DType) -> None:
     x = np.concatenate([ties, np.nextafter(ties, np.inf), np.nextafter(ties, 0), [1e300, -1e300]])
     got = compiled(program(f"{row}(x[vi])", "f64", row.name), "host")(x)
     assert same(got, narrowed(x, row))
+
+
+@pytest.mark.parametrize("target", list(TARGETS))
+@pytest.mark.parametrize("source", ["i32", "u32", "i64", "u64"])
+def test_integers_are_rounded_once(source: str, target: str) -> None:
+    row, bits = dtype(source), dtype(source).bits
+    powers = [1 << p for p in range(9, bits - 1)]
+    ties = [low + odd * (low >> 7) + (low >> 8) for low in powers for odd in (0, 1)]
+    x = np.array([t + step for t in ties for step in (-1, 0, 1)], row.numpy)
+    x = np.concatenate([x, np.array([row.lowest, row.highest, 0, 1], row.numpy)])
+    if row.kind == "int":
+        x = np.concatenate([x, -x])
+    got = compiled(program("bf16(x[vi])", source, "bf16"), target)(x)
+    assert same(got, narrowed(x, bf16))
 
 
 @pytest.mark.parametrize(

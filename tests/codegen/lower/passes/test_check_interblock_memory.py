@@ -126,3 +126,31 @@ def f(at: Buffer[(8,), i32], x: Buffer[(8,), i32], y: InOut[(9,), i32], z: Out[(
                 z[ui] = y[up + 1]
 """
     rejected(NAME, racing(text), GPU, MemoryScopeError, "another thread block")
+
+
+PARTS = """
+n = symbols("n", lower=1)
+
+@prim_func
+def parts(x: Buffer[(n, 64), i32], y: InOut[(n * 64,), i32]):
+    for p in thread(n, "blockIdx.x"):
+        for q in thread(8, "threadIdx.x"):
+            for j in range(8):
+                with block("step"):
+                    vp, vq, vj = spatial(p), spatial(q), ordered(j)
+                    y[vp * 64 + vq * 8 + vj] = x[vp, vq * 8 + vj]
+            for k in range(8):
+                with block("sum"):
+                    wp, wq, wk = spatial(p), spatial(q), ordered(k)
+                    y[wp * 64 + wq * 8 + wk] = y[wp * 64 + wq * 8 + wk] + where(
+                        {condition}, y[wp * 64 + wq * 8 + wk - 1], 0
+                    )
+"""
+
+
+def test_a_recurrence_inside_of_the_part_of_a_thread_block():
+    """The selection excludes the element before the part."""
+    first, second = both(NAME, PARTS.format(condition="wk >= 1"), GPU)
+    assert second is first
+    crossing = PARTS.format(condition="wp * 64 + wq * 8 + wk >= 1")
+    rejected(NAME, racing(crossing), GPU, MemoryScopeError, "another thread block")

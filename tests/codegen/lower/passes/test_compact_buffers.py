@@ -86,6 +86,26 @@ def tiles(n: Int, x: Buffer[(n * 4,), i32], y: Out[(n * 4,), i32]):
 """
 
 
+EDGES = """
+n = symbols("n", lower=1)
+
+@prim_func
+def edges(x: Buffer[(n,), i32], y: Out[(n,), i32]):
+    t = alloc((n,), i32)
+    for i in parallel(ceildiv(n, 8)):
+        for j in range({size}):
+            with block("double"):
+                vj = spatial(n, max(i * 8 - 1, 0) + j)
+                guard(max(i * 8 - 1, 0) + j < n)
+                t[vj] = x[vj] * 2
+        for k in range(8):
+            with block("sum"):
+                vk = spatial(n, i * 8 + k)
+                guard(i * 8 + k < n)
+                y[vk] = t[max(vk - 1, 0)] + t[min(vk + 1, n - 1)]
+"""
+
+
 def reverse(kind="range", row="wi"):
     """Return a program whose temporary has one live row."""
     return REVERSE.format(kind=kind, row=row)
@@ -110,6 +130,18 @@ def test_indices_are_relative_to_the_tile():
     text = text_of(both(NAME, TILES, CPU)[1])
     assert "t = alloc((5,), i32)" in text
     assert "t[k] + t[k + 1]" in text
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 30])
+def test_windows_that_end_at_the_edges_are_inside_of_the_tile_that_is_written(n: int):
+    first, second = both(NAME, EDGES.format(size=10), CPU)
+    assert "t = alloc((10,), i32" in text_of(second)
+    same_results(first, second, n=n)
+
+
+def test_a_tile_that_is_written_in_part_is_not_shared():
+    func = racing(EDGES.format(size=9))
+    rejected(NAME, func, CPU, MemoryScopeError, "iterations of parallel loop 'i' share temporary")
 
 
 @pytest.mark.parametrize("row", ["n - 1 - wi", "0", "max(wi - 1, 0)"])

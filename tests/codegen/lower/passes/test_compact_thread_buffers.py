@@ -6,10 +6,12 @@ import pytest
 
 from tilewright.codegen.errors import MemoryScopeError
 
+from tests.codegen.gpu.running import agrees
 from tests.codegen.lower.passes.running import (
     GPU,
     both,
     comparison,
+    program,
     racing,
     rejected,
     same_results,
@@ -135,3 +137,39 @@ def test_memory_that_another_thread_block_reads(scope):
 def test_shared_memory_of_symbolic_size():
     text = reverse("shared", "n - 1 - wi, wb", "range(n)")
     rejected(NAME, text, GPU, MemoryScopeError, "'s' has n * 64 elements, which is not a constant")
+
+
+ROWS = """
+n, m = symbols("n m", lower=1)
+
+@prim_func
+def rows(x: Buffer[(n, m), i32], y: Out[(n, m), i32]):
+    s = alloc((n, m), i32)
+    for i in thread(n, "blockIdx.x"):
+        for a in thread(8, "threadIdx.x"):
+            for j in range(ceildiv(m, 8)):
+                with block("keep"):
+                    vi, vj = spatial(i), spatial(m, j * 8 + a)
+                    guard(j * 8 + a < m)
+                    s[vi, vj] = x[vi, vj]
+        for b in thread(8, "threadIdx.x"):
+            for k in range(ceildiv(m, 8)):
+                with block("turn"):
+                    wi, wk = spatial(i), spatial(m, k * 8 + b)
+                    guard(k * 8 + b < m)
+                    y[wi, wk] = s[{index}]
+"""
+
+
+def test_rows_of_symbolic_size_of_thread_blocks_are_in_global_memory():
+    """Each thread block accesses only its own row, which one barrier completes."""
+    text = ROWS.format(index="wi, m - 1 - wk")
+    assert declared(text) == "s = alloc((n, m), i32)"
+    for n, m in ((1, 1), (3, 7), (2, 17)):
+        agrees(program(text), program(text), {"n": n, "m": m})
+
+
+def test_rows_of_another_thread_block_in_global_memory():
+    text = ROWS.format(index="n - 1 - wi, wk")
+    message = "another thread block wrote"
+    rejected(NAME, racing(text), GPU, MemoryScopeError, message)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.codegen.gpu.running import agrees
 from tests.codegen.lower.passes.running import (
     GPU,
     both,
     comparison,
+    program,
     same_results,
     text_of,
     unchanged,
@@ -106,3 +108,102 @@ def delay(x: Buffer[(5,), f32], r: InOut[(1,), f32], y: Out[(32,), f32]):
     guarded = [lines[k + 1] for k, line in enumerate(lines) if line == "if threadIdx_x == 0:"]
     assert len(guarded) == 1
     assert guarded[0].startswith("r[0] = ")
+
+
+RUNNING = """
+n = symbols("n", lower=1)
+
+@prim_func
+def running(x: Buffer[(n, 64), i32], y: Out[(n, 64), i32]):
+    s = alloc((64,), i32, scope="shared")
+    {local}
+    for i in range(n):
+        for k in range(64):
+            with block("sums"):
+                vi, vk = ordered(i), ordered(k)
+                q = x[vi, vk] * 2
+                s[vk] = where(vk >= 1, s[vk - 1], 0) + q
+                {store}
+        for a in thread(64, "threadIdx.x"):
+            with block("use"):
+                wi, wa = spatial(i), spatial(a)
+                y[wi, wa] = s[wa] {use}
+"""
+
+
+def test_one_condition_around_a_loop_of_one_thread():
+    """The bound value, which only the guarded store uses, is not computed by the others."""
+    text = RUNNING.format(local="pass", store="pass", use="")
+    _, second = both(NAME, text, GPU)
+    lines = [line.strip() for line in text_of(second).splitlines()]
+    assert lines[lines.index("if threadIdx_x == 0:") + 1] == "for k in range(64):"
+    assert lines.count("if threadIdx_x == 0:") == 1
+    agrees(program(text), program(text), {"n": 3})
+
+
+def test_a_statement_of_all_threads_remains_outside_of_the_condition():
+    text = RUNNING.format(
+        local='c = alloc((1,), i32, scope="local")', store="c[0] = s[vk]", use="+ c[0]"
+    )
+    _, second = both(NAME, text, GPU)
+    lines = [line.strip() for line in text_of(second).splitlines()]
+    assert lines.index("for k in range(64):") < lines.index("if threadIdx_x == 0:")
+    agrees(program(text), program(text), {"n": 3})
+
+
+def test_all_threads_take_part_in_the_combination_of_a_reduction():
+    text = """
+n = symbols("n", lower=1)
+
+@prim_func
+def total(x: Buffer[(n, 64), i32], y: InOut[(n,), i32]):
+    for i in thread(n, "blockIdx.x"):
+        for k in thread(64, "threadIdx.x"):
+            with block("sum"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = 0
+                y[vi] += x[vi, vk]
+"""
+    _, second = both(NAME, text, GPU)
+    lines = [line.strip() for line in text_of(second).splitlines()]
+    combined = next(k for k, line in enumerate(lines) if "across=" in line)
+    assert combined < lines.index("if threadIdx_x == 0:")
+
+
+def test_a_condition_on_several_threads_is_not_moved_around_an_exchange():
+    """The threads below 4 exchange elements, so a barrier is required between the statements."""
+    text = """
+n = symbols("n", lower=1)
+
+@prim_func
+def turned(x: Buffer[(n, 4), i32], y: Out[(n, 4), i32]):
+    s = alloc((4,), i32, scope="shared")
+    for i in range(n):
+        for a in thread(8, "threadIdx.x"):
+            with block("keep"):
+                vi, va = spatial(i), spatial(4, a)
+                guard(a < 4)
+                s[va] = x[vi, va]
+        for b in thread(8, "threadIdx.x"):
+            with block("turn"):
+                wi, wb = spatial(i), spatial(4, b)
+                guard(b < 4)
+                y[wi, wb] = s[3 - wb]
+"""
+    agrees(program(text), program(text), {"n": 3})
+    columns = text.replace(
+        'for a in thread(8, "threadIdx.x"):', 'for a in thread(4, "threadIdx.y"):'
+    )
+    columns = columns.replace(
+        'for b in thread(8, "threadIdx.x"):', 'for b in thread(4, "threadIdx.y"):'
+    )
+    wide = columns.replace(
+        "    for i in range(n):",
+        """    r = alloc((8,), i32, scope="shared")
+    for t in thread(8, "threadIdx.x"):
+        with block("other"):
+            vt = spatial(t)
+            r[vt] = 0
+    for i in range(n):""",
+    )
+    agrees(program(wide), program(wide), {"n": 3})

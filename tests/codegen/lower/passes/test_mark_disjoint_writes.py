@@ -188,3 +188,27 @@ def test_a_running_sum_in_rows_of_symbolic_length(to, of, own):
     read = program if own else racing
     _, after = both(NAME, read(RUNNING_SUM.format(to=to, of=of)), GPU)
     assert marked_buffers(after) == ({"y"} if own else set())
+
+
+SEGMENTS = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def f(n: Int, off: Buffer[(n + 1,), i32], x: Buffer[(m,), f32], y: InOut[(m,), f32]):
+    for b in thread(ceildiv(n, 64), "blockIdx.x"):
+        for t in thread(64, "threadIdx.x"):
+            if b * 64 + t < n:
+                with checked(off[b * 64 + t], 0, m + 1) as lo:
+                    with checked(off[b * 64 + t + 1], {start}, m + 1) as hi:
+                        for j in range(hi - lo):
+                            with block("y"):
+                                vl, vj = spatial(m + 1, lo), spatial(m, j)
+                                y[vl + vj] = x[vl + vj] + y[vl + vj]
+"""
+
+
+def test_threads_access_only_the_elements_between_their_offsets():
+    _, after = both(NAME, SEGMENTS.format(start="lo"), GPU)
+    assert marked_buffers(after) == {"y"}
+    _, after = both(NAME, racing(SEGMENTS.format(start="0")), GPU)
+    assert marked_buffers(after) == set()

@@ -8,8 +8,9 @@ import pytest
 from tilewright.codegen.lower.passes.split_complex import SplitComplex
 from tilewright.ir.analysis.value_size import value_size
 from tilewright.ir.interpreter import run_prim
-from tilewright.ir.loop.nodes import Bind, Store
+from tilewright.ir.loop.nodes import Bind, Block, Store
 from tilewright.ir.loop.reducers import reducing
+from tilewright.ir.loop.scans import scanning
 from tilewright.ir.loop.visit import walk
 
 from tests.codegen.lower.passes.running import CPU, comparison, program, text_of, unchanged
@@ -135,3 +136,20 @@ def test_strides_count_parts():
         "x: Buffer[(n,), c64]", "x: Buffer((n,), c64, strides=(3,))"
     )
     assert "x: Buffer((n, 2), f32, strides=(6, 1))" in text_of(split(text)[1])
+
+
+def test_a_scan_remains_a_scan_of_the_parts():
+    text = TEMPLATE.format("y[v] = scan(mul, x[v] * w[v], start=1j)").replace("spatial", "ordered")
+    func, made = split(text)
+    (block,) = (s for s in walk(made.body) if isinstance(s, Block))
+    found = scanning(block)
+    assert found is not None
+    assert (len(found.targets), len(found.terms)) == (2, 2)
+    assert [n.value for n in found.reducer.identities] == [1.0, 0.0]
+    assert [n.value for n in found.starts] == [0.0, 1.0]
+    x, w, y = drawn(9), drawn(9)[::-1].copy(), np.zeros(9, np.complex64)
+    arrays = [x, w, y]
+    run_prim(func, arrays, {"n": 9})
+    of_parts = [parts(x), parts(w), parts(np.zeros(9, np.complex64))]
+    run_prim(made, of_parts, {"n": 9})
+    np.testing.assert_allclose(of_parts[2], parts(y), rtol=1e-5, atol=1e-5 * np.abs(y).max())

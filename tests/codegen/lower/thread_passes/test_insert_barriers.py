@@ -20,6 +20,7 @@ from tilewright.target.target import Target
 
 from tests.codegen.arrays import data
 from tests.codegen.gpu.running import agrees, artifact_of, launch, program
+from tests.codegen.lower.thread_passes import rows
 from tests.codegen.lower.thread_passes.exchanges import PROGRAMS
 from tests.codegen.lower.thread_passes.kernels import READ, WORD, WRITE, S, X, Y, kernel
 
@@ -182,3 +183,24 @@ def test_threads_with_a_row_each_need_no_barrier_in_their_triangles():
         c = np.zeros((n, n), np.float32)
         kernel(a, b, c)
         np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("text", rows.PROGRAMS.values(), ids=rows.PROGRAMS)
+def test_threads_with_their_own_rows_need_no_barrier(text):
+    """The race detector finds nothing at sizes around the number of threads."""
+    func = program(text)
+    assert not any(isinstance(s, Barrier) for s in walk(artifact_of(func).function.body))
+    for n, m in ((1, 0), (1, 1), (3, 2), (7, 13)):
+        agrees(func, func, {"n": n, "m": m})
+
+
+NEIGHBORS = rows.GUARDED.replace(
+    "where(vj >= 1, y[vi, vj - 1], 0.0)", "where(vi >= 1, y[vi - 1, vj], 0.0)"
+)
+
+
+def test_rows_of_other_threads_need_a_barrier():
+    """Without the proof, the barrier would be in divergent control flow."""
+    func = parse(NEIGHBORS, check=False).prim("f")
+    with pytest.raises(DivergentBarrierError, match="read of 'y' in block 'scan'"):
+        artifact_of(func)

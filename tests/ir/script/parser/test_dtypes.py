@@ -29,6 +29,13 @@ MISTAKES = [
     ("y[i] = w[i]", "a value of dtype i32 is stored in buffer 'y'", "w[i]", "f32(w[i])"),
     ("y[i] += w[i]", "add is not defined for dtypes f32 and i32", "w[i]", "f32(w[i])"),
     ("y[i] = f32(i8(300))", "number 300 is not a value of dtype i8", "300", "dtype i8"),
+    (
+        "y[i] = f32(f8_e4m3(-inf))",
+        "-inf is not a value of dtype f8_e4m3: its largest is 448.0",
+        "-inf",
+        "dtype f8_e4m3",
+    ),
+    ("y[i] = f32(f8_e4m3(465.0))", "465.0 is not a value of dtype f8_e4m3", "465.0", "f8_e4m3"),
 ]
 
 
@@ -104,3 +111,11 @@ def test_an_index_of_a_float_is_rejected() -> None:
     text = HEAD + "        with checked(x[i], 0, 8) as q:\n            y[i] = x[q]"
     with pytest.raises(ScriptTypeError, match="expected an integer dtype"):
         parse(text)
+
+
+@pytest.mark.parametrize("value", ["x[i] * 0.25 + complex(0.5, 0.125)", "complex(1.0, 2.0) - x[i]"])
+def test_a_complex_number_of_literals_has_the_dtype_of_the_other_operand(value: str) -> None:
+    text = f"{COMPLEX}        y[i] = x[i]\n        r[i] = abs({value})\n"
+    made = str(parse(text + "        k[i] = i\n        b[i] = x[i] != 2j"))
+    assert "complex(" in made
+    assert str(parse(made)) == made

@@ -8,6 +8,7 @@ from tilewright.ir.interpreter import call_prim
 from tilewright.ir.script import parse
 from tilewright.ir.verify import violations
 from tilewright.schedules.coerce import index_map
+from tilewright.schedules.primitives.caching import cache_write
 from tilewright.schedules.primitives.caching.cache_read import CacheRead
 from tilewright.schedules.primitives.caching.cache_write import CacheWrite
 
@@ -140,6 +141,30 @@ def f(x: Buffer[(n, k), i32], y: InOut[(n,), i32]):
     else:
         sch.cache_write(block, "y", "global")
         sch.verify(runs=6).required()
+
+
+def test_cache_write_of_a_block_with_an_init_needs_no_analysis_of_its_loops(monkeypatch):
+    """The init writes every element, whether the loops in the block have iterations or not."""
+    sch = schedule("""
+n, k = symbols("n k", lower=0)
+
+@prim_func
+def f(x: Buffer[(n, k), i32], y: InOut[(n,), i32]):
+    for i in range(n):
+        for j in range(k):
+            with block("sum"):
+                vi, vj = spatial(i), reduce(j)
+                with init(): y[vi] = 3
+                for p in range(vj):
+                    y[vi] += x[vi, p]
+""")
+
+    def regions(*args: object) -> None:
+        raise AssertionError(f"not needed: {args}")
+
+    monkeypatch.setattr(cache_write, "written_in", regions)
+    sch.cache_write("sum", "y", "global")
+    sch.verify(runs=6).required()
 
 
 def test_cache_write_copies_inside_the_binders_of_the_integers_that_the_copy_uses():

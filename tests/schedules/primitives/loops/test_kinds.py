@@ -288,3 +288,48 @@ def test_a_loop_that_the_spatial_variables_determine_does_not_iterate_the_reduct
     a, b = (rng.integers(-9, 9, k).astype(np.int32) for k in (n, m))
     found = tilewright.compile(tilewright.parse(str(sch)), "cpu")(a, b)
     np.testing.assert_array_equal(found, np.append(np.convolve(a, b), 0))
+
+
+TEMPORARIES = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def f(x: Buffer[(n, m), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        for k in range(m):
+            with block("sum"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = 3.0
+                t = alloc((2,), f32)
+                t[0] = x[vi, vk] * 2.0
+                t[1] = x[vi, m - 1 - vk]
+                y[vi] += max(t[0], t[1])
+"""
+
+
+def largest(x):
+    return 3.0 + np.maximum(2 * x, x[:, ::-1]).sum(1)
+
+
+def test_the_lanes_of_a_reduction_have_their_own_temporaries():
+    sch = schedule(TEMPORARIES)
+    _, lanes = sch.split("k", factors=(None, 8))
+    sch.decompose_reduction("sum", sch.get_loops("sum")[1])
+    sch.vectorize(lanes)
+    assert sch.verify(runs=4).ok
+    exe = tilewright.compile(sch.module)
+    for n, m in ((1, 1), (3, 8), (2, 37), (3, 0)):
+        x = np.random.default_rng(m).integers(-9, 9, (n, m)).astype(np.float32)
+        np.testing.assert_array_equal(exe(x), largest(x))
+
+
+def test_the_threads_of_a_reduction_have_their_own_temporaries():
+    sch = schedule(TEMPORARIES)
+    _, threads = sch.split("k", factors=(None, 8))
+    sch.bind("i", "blockIdx.x")
+    sch.bind(threads, "threadIdx.x")
+    assert sch.verify(runs=4).ok
+    exe = tilewright.compile(sch.module, "simt")
+    for n, m in ((1, 1), (3, 8), (2, 37)):
+        x = np.random.default_rng(m).integers(-9, 9, (n, m)).astype(np.float32)
+        np.testing.assert_array_equal(exe(x), largest(x))

@@ -112,6 +112,23 @@ def rows(x: Buffer[(M, 8), i32], y: Out[(M,), i32]):
 """
 
 
+EDGES = """
+n = symbols("n", lower=1)
+
+@prim_func
+def edges(x: Buffer[(n,), i32], y: Out[(n,), i32]):
+    t = alloc((n,), i32)
+    for i in range(n):
+        with block("square"):
+            vi = spatial(i)
+            t[vi] = x[vi] * x[vi]
+    for j in range(n):
+        with block("sum"):
+            vj = spatial(j)
+            y[vj] = {value}
+"""
+
+
 def test_a_stencil_computes_the_region_of_a_tile(golden):
     sch = schedule(STENCIL)
     (j,) = sch.get_loops(sch.get_block("sum"))
@@ -121,6 +138,32 @@ def test_a_stencil_computes_the_region_of_a_tile(golden):
     golden("compute_at.txt", str(sch))
     assert sch.state.follow(old) == ()
     assert sch.verify().required().compared[0].exact
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "t[max(vj - 1, 0)] + t[vj] + t[min(vj + 1, n - 1)]",
+        "t[min(max(vj - 1, 0), n - 1)] - t[min(max(vj + 1, 0), n - 1)]",
+        "where(vj >= 1, t[vj - 1], 0) + t[vj] + where(vj + 1 < n, t[vj + 1], 0)",
+    ],
+)
+@pytest.mark.parametrize("kind", ["range", "parallel"])
+def test_a_window_that_ends_at_the_edges_is_computed_per_tile(value: str, kind: str):
+    """The indices of several reads differ by minima and maxima; all are within 10 elements."""
+    text = EDGES.format(value=value)
+    sch = schedule(text)
+    tile, _ = sch.split("j", factors=(None, 8))
+    if kind == "parallel":
+        sch.parallel(tile)
+    sch.compute_at("square", tile)
+    (_, inner) = sch.get_loops("square")
+    assert str(sch.state.loop(inner).extent) == "10"
+    exe = tilewright.compile(sch.module)
+    for n in (1, 2, 7, 8, 9, 17, 24, 31):
+        x, y = np.arange(n, dtype=np.int32) * 7 % 11, np.zeros(n, np.int32)
+        run_prim(schedule(text).module.prims[0], [x, y])
+        np.testing.assert_array_equal(exe(x), y)
 
 
 def test_a_reduction_moves_with_all_of_its_iterations():

@@ -239,6 +239,120 @@ def test_a_producer_with_two_stores_or_an_update_is_not_plain(store):
     )
 
 
+ROWS = """
+n = symbols("n", lower=0)
+
+@prim_func
+def rows(x: Buffer[(n, 8), i32], y: Out[(n, 8), i32]):
+    for i in range(n):
+        t = alloc((8,), i32)
+        for j in range(8):
+            with block("first"):
+                vi, vj = spatial(i), spatial(j)
+                t[vj] = x[vi, vj] * 2
+        for k in range(8):
+            with block("second"):
+                {iters}
+                {store}
+"""
+
+
+def rows(store="y[vi, vk] = t[7 - vk] + t[vk] * t[vk]", iters="vi, vk = spatial(i), spatial(k)"):
+    return schedule(ROWS.format(store=store, iters=iters))
+
+
+@pytest.mark.parametrize("factors", [None, (None, 3), (3, None)])
+def test_a_temporary_of_each_iteration_is_inlined(factors: tuple[int | None, ...] | None) -> None:
+    """The row of the temporary is that of the consumer."""
+    sch = rows()
+    if factors is not None:
+        sch.split("i", factors=factors)
+    sch.compute_inline("first")
+    assert "alloc" not in str(sch)
+    assert "x[vi, -vk + 7] * 2" in str(sch)
+    assert sch.verify().ok
+
+
+def test_temporaries_of_nested_loops_are_inlined():
+    text = ROWS.replace("        t = alloc", "        u = alloc((8,), i32)\n        t = alloc")
+    text = text.replace("= x[vi, vj] * 2", "= x[vi, vj] * 2\n                u[vj] = x[vi, vj]")
+    text = text.format(store="y[vi, vk] = t[vk] + u[vk]", iters="vi, vk = spatial(i), spatial(k)")
+    sch = schedule(text)
+    sch.compute_inline("first")
+    assert "y[vi, vk] = x[vi, vk] * 2 + x[vi, vk]" in str(sch)
+    assert sch.verify().ok
+
+
+def test_a_consumer_that_does_not_determine_the_iteration():
+    for iters, store in (
+        ("vk = spatial(k)", "y[0, vk] = t[vk]"),
+        ("vi, vk = reduce(i), spatial(k)", "y[0, vk] += t[vk]"),
+    ):
+        sch = schedule(ROWS.format(store=store, iters=iters).replace("Out[", "InOut["))
+        rejected(
+            sch,
+            ComputeInline(sch.get_block("first")),
+            ComputeInline.Requires.DETERMINED_ITERATIONS,
+            "computes elements for 'vi' = i, which the iteration variables of block 'second' do",
+        )
+
+
+def test_a_variable_that_varies_while_the_buffer_is_allocated_is_an_index():
+    text = ROWS.format(store="y[vi, vk] = t[vk]", iters="vi, vk = spatial(i), spatial(k)")
+    alloc = "        t = alloc((8,), i32)\n"
+    text = text.replace(alloc, "").replace("    for i in", "    t = alloc((8,), i32)\n    for i in")
+    sch = schedule(text)
+    rejected(
+        sch,
+        ComputeInline(sch.get_block("first")),
+        ComputeInline.Requires.COVERS_BUFFER,
+        "are not its spatial iteration variables, each once",
+    )
+
+
+@pytest.mark.parametrize("row", ["i", "k"])
+def test_the_iterations_of_a_temporary_that_are_not_computed(row: str) -> None:
+    text = ROWS.format(
+        store="y[vi, vk] = t[vk]",
+        iters=f"vi, vk = spatial(i), spatial(k)\n                guard({row} + i < 6)",
+    )
+    sch = schedule(text.replace("t[vj] =", "guard(i + j < 6)\n                t[vj] =", 1))
+    step = ComputeInline(sch.get_block("first"))
+    if row == "k":
+        sch.apply(step)
+        assert sch.verify().ok
+    else:
+        rejected(sch, step, ComputeInline.Requires.WRITES_ALL_READ, "may read other elements")
+
+
+LAST = """
+n = symbols("n", lower=0)
+
+@prim_func
+def last(x: Buffer[(n,), i32], y: Out[(n,), i32]):
+    t = alloc((n + 1,), i32)
+    for i in range(1):
+        with block("first"):
+            vi = spatial(i)
+            t[{write}] = x[0]
+    for j in range(n):
+        with block("second"):
+            vj = spatial(j)
+            y[{out}] = t[{read}] + x[vj]
+"""
+
+
+def test_a_symbol_is_not_an_iteration_variable():
+    """The only index is a symbol, which looks like an iteration variable."""
+    sch = schedule(LAST.format(write="n", out="vj", read="n"))
+    step = ComputeInline(sch.get_block("first"))
+    rejected(sch, step, ComputeInline.Requires.COVERS_BUFFER, "the write indices (n)")
+    step = ReverseComputeInline(sch.get_block("second"))
+    rejected(sch, step, ReverseComputeInline.Requires.PLAIN_PRODUCER)
+    sch.compute_at("first", "j")
+    assert sch.verify().ok
+
+
 LOADED_INDEX = """
 @prim_func
 def f(at: Buffer[(8,), i32], x: Buffer[(8,), i32], y: Out[(8,), i32]):

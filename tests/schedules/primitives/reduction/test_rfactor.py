@@ -1,3 +1,8 @@
+import numpy as np
+import pytest
+
+import tilewright
+from tilewright.ir.interpreter import run_prim
 from tilewright.ir.verify import violations
 from tilewright.schedules.primitives.reduction.rfactor import Rfactor
 
@@ -60,6 +65,34 @@ def triangle(x: Buffer[(8,), i32], y: Out[(8,), i32]):
                 y[vi] += x[vk]
 """
 
+TOTAL = """
+n = symbols("n", lower=0)
+
+@prim_func
+def total(x: Buffer[(n,), i32], y: Out[{shape}, i32]):
+    for k in range(n):
+        with block("sum"):
+            vk = reduce(k)
+            with init(): y[{at}] = 5
+            y[{at}] += x[vk]
+"""
+
+LARGEST_OF_THREE = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def largest(x: Buffer[(n, m), i32], y: Out[(n,), i32]):
+    for i in range(n):
+        for k in range(m):
+            with block("sum"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = 3
+                t = alloc((3,), i32)
+                for q in range(3):
+                    t[q] = x[vi, min(vk + q, m - 1)]
+                y[vi] += max(t[0], max(t[1], t[2]))
+"""
+
 CORNER = """
 @prim_func
 def corner(x: Buffer[(8, 4), i32], y: Out[(8, 8), i32]):
@@ -93,6 +126,37 @@ def test_the_inner_loop_of_a_matmul():
     assert sch.verify().required().compared[0].exact
 
 
+@pytest.mark.parametrize(
+    ("shape", "at"),
+    [("()", "()"), ("(1,)", "0"), ("(1, 1)", "0, 0"), ("(4,)", "2"), ("(n + 1,)", "n")],
+)
+def test_a_total_is_factored(shape: str, at: str) -> None:
+    """The result is one element, at indices without iteration variables."""
+    sch = schedule(TOTAL.format(shape=shape, at=at).replace("Out[", "InOut["))
+    _, inner = sch.split("k", factors=(None, 4))
+    sch.rfactor("sum", inner)
+    assert violations(sch.module) == ()
+    assert sch.verify().ok
+    sizes = {"()": (), "(1,)": (1,), "(1, 1)": (1, 1), "(4,)": (4,)}
+    for n in (0, 1, 4, 7):
+        x = np.arange(n, dtype=np.int32) * 3
+        y = np.full(sizes.get(shape, (n + 1,)), -3, np.int32)
+        run_prim(sch.module.prims[0], [x, y])
+        assert y[y != -3].tolist() == [5 + x.sum()]
+        assert y.ravel()[-1] != -3 or shape == "(4,)"
+
+
+def test_a_part_of_a_row_is_factored():
+    """A variable of extent 1 is not an index, and one index is a constant."""
+    text = CORNER.replace("[vi, 0]", "[0, vi + 0]").replace(
+        "spatial(i), reduce(k)", "spatial(i), reduce(k)\n                vu = spatial(1, 0)"
+    )
+    sch = schedule(text.replace("x[vi, vk]", "x[vi, vk + vu]"))
+    sch.rfactor("sum", "k")
+    assert "y[0, vi_all] += y_rf[0, vi_all, vpart]" in str(sch)
+    assert sch.verify().ok
+
+
 def test_requirements():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
@@ -123,13 +187,13 @@ def test_requirements():
         Rfactor.Requires.RUNS_ONCE,
         "the iterations of loop 'again' repeat the instances",
     )
-    corner = schedule(CORNER)
+    corner = schedule(CORNER.replace("[vi, 0]", "[vi, vi]"))
     block = corner.get_block("sum")
     rejected(
         corner,
         Rfactor(block, corner.get_loops(block)[1]),
         Rfactor.Requires.WRITES_WHOLE_BOX,
-        "indexed by (vi, 0)",
+        "indexed by (vi, vi)",
     )
     triangle = schedule(TRIANGLE)
     block = triangle.get_block("sum")
@@ -157,3 +221,19 @@ def f(x: Buffer[(3, 8), f32], y: Out[(3,), f32]):
     sch.rfactor("sum", "k")
     assert violations(sch.module) == ()
     sch.verify()
+
+
+@pytest.mark.parametrize("inner", [4, 1])
+def test_a_reduction_with_temporaries_is_factored(inner: int) -> None:
+    """The temporaries of terms beyond the end of a partial tile are not computed."""
+    sch = schedule(LARGEST_OF_THREE)
+    _, lane = sch.split("k", factors=(None, inner))
+    sch.rfactor("sum", lane)
+    assert violations(sch.module) == ()
+    assert ("if vk_0 * 4 + vk_1 < m:" in str(sch)) is (inner == 4)
+    assert sch.verify(runs=4).ok
+    exe = tilewright.compile(sch.module)
+    for n, m in ((0, 3), (3, 0), (2, 1), (3, 7), (5, 16)):
+        x = np.random.default_rng(m).integers(-9, 9, (n, m)).astype(np.int32)
+        at = np.minimum(np.arange(m)[:, None] + np.arange(3), max(m - 1, 0))
+        np.testing.assert_array_equal(exe(x), 3 + x[:, at].max(-1, initial=-9).sum(-1))

@@ -82,12 +82,11 @@ def test_requirements():
     ragged = sums.replace("range(m)", "range(min(i, m))").replace("ordered(j)", "ordered(m, j)")
     sch, step = made(ragged.replace("y: Out", "y: InOut"))
     rejected(sch, step, ScanBlocks.Requires.INDEPENDENT_EXTENT, "depends on another loop")
-    guarded = sums.replace("y[vi, vj] =", "guard(j < i)\n                y[vi, vj] =")
-    rejected(
-        *made(guarded.replace("y: Out", "y: InOut")),
-        ScanBlocks.Requires.SCAN_LOOP,
-        "the predicate of block 'sums' depends on loop 'j'",
-    )
+    for guard in ("j >= i", "j % 2 == 0", "i - j < 3"):
+        guarded = sums.replace("y[vi, vj] =", f"guard({guard})\n                y[vi, vj] =")
+        message = "of block 'sums' depends on loop 'j', other than as an upper limit"
+        sch, step = made(guarded.replace("y: Out", "y: InOut"))
+        rejected(sch, step, ScanBlocks.Requires.SCAN_LOOP, message)
 
 
 def test_undo_and_replay():
@@ -107,3 +106,42 @@ def test_a_selected_scan_suggests_the_step():
     sch = Schedule(parse(SUMS))
     (block,) = sch.get_blocks("f")
     assert [step.size for step in ScanBlocks.suggest(sch.state, block)] == [1024]
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel", "threads"])
+def test_a_part_is_divided_again(kind):
+    """The predicate of a partial last part is an upper limit, so runs after it have no steps."""
+    sch = scheduled(SUMS.replace("lower=0", "lower=1"), "serial", 8)
+    (block,) = (b for b in sch.get_blocks("f") if sch.state.block(b).name == "sums")
+    runs, before = sch.scan_blocks(block, 3)
+    groups, _ = sch.scan_blocks(before, 2)
+    for part in (runs, groups, before, block) if kind != "serial" else ():
+        loop = sch.get_loops(part)[2]
+        if kind == "threads":
+            _, loop = sch.split(loop, factors=(None, 4))
+            sch.bind(loop, "threadIdx.x")
+        else:
+            sch.parallel(loop)
+    exe = compile(sch, "simt" if kind == "threads" else "cpu")
+    for n, m in ((1, 1), (2, 8), (1, 17), (3, 29)):
+        args = arguments(SUMS, n, m)
+        want = call_prim(parse(SUMS).prims[0], args)
+        np.testing.assert_allclose(exe(*args), want[0], rtol=1e-5)
+        np.testing.assert_allclose(call_prim(sch.module.prims[0], args)[0], want[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("length", ["m", "33"])
+def test_rows_of_thread_blocks(length):
+    """The totals of a row are in global memory if their number is not a constant."""
+    text = SUMS.replace("lower=0", "lower=1").replace("m)", f"{length})")
+    sch = Schedule(parse(text), Target("simt"))
+    total, _ = sch.scan_blocks(sch.get_blocks("f")[0], 4)
+    sch.bind(sch.get_loops(total)[0], "blockIdx.x")
+    for part in (total, sch.get_block("sums")):
+        _, thread = sch.split(sch.get_loops(part)[1], factors=(None, 8))
+        sch.bind(thread, "threadIdx.x")
+    exe = compile(sch, "simt")
+    for n, m in ((1, 1), (3, 7), (2, 70)) if length == "m" else ((1, 33), (3, 33)):
+        args = arguments(SUMS, n, m)
+        want = call_prim(parse(text).prims[0], args)
+        np.testing.assert_allclose(exe(*args), want[0], rtol=1e-5)

@@ -1,0 +1,53 @@
+"""Blocks that write elements of one buffer in different iterations of a loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.ir.analysis import conflicts, tree_of
+from tilewright.ir.script import parse
+
+TWO_BOXES = """
+n, m = symbols("n m", lower=0)
+
+@prim_func(scheduled=True)
+def f(x: Buffer[(n, m), f32], y: InOut[(k,), f32], z: InOut[(n, m), f32]):
+    for i in range({count}):
+        for a in range({first[0]}):
+            for c in range({first[1]}):
+                with block("first"):
+                    vi, va, vc = spatial(i), spatial(a), spatial(c)
+                    {target} = 1.0
+        for p in range({second[0]}):
+            for q in range({second[1]}):
+                with block("second"):
+                    vi, va, vc = spatial(i), spatial(p), spatial(q)
+                    {target} = 2.0
+"""
+
+
+def two_boxes(target, first, second, count):
+    text = TWO_BOXES.format(target=target, first=first, second=second, count=count)
+    text = text.replace("(k,)", "(64,)")
+    found = tree_of(parse(text, check=False).prims[0])
+    loop = next(iter(found.loops.values()))
+    return [(c.buffer.name, c.block.name) for c in conflicts(found, loop)]
+
+
+def test_blocks_of_different_extents_that_write_an_element_in_different_iterations():
+    """Each block alone writes different elements: 4 is written for i = 0 and for i = 1."""
+    index = "y[vi * 2 + va * 4 + vc * 5]"
+    assert two_boxes(index, (2, 3), (3, 2), 2) == [("y", "second")]
+    assert two_boxes(index, (3, 2), (2, 3), 2) == [("y", "second")]
+    assert two_boxes(index, (2, 3), (2, 3), 2) == []
+
+
+@pytest.mark.parametrize("sizes", [((2, 3), (2, 2)), ((1, 3), (2, 3)), ((2, 2), (2, 4))])
+def test_blocks_of_which_one_writes_all_elements_of_the_other_do_not_conflict(sizes):
+    assert two_boxes("y[vi * 16 + va * 4 + vc]", *sizes, 4) == []
+
+
+def test_blocks_that_write_different_parts_of_disjoint_boxes_do_not_conflict():
+    assert two_boxes("y[vi * 16 + va * 4 + vc]", (2, 3), (3, 2), 4) == []
+    assert two_boxes("z[vi, va * 8 + vc]", ("m // 8", 4), ("m // 16", 8), "n") == []
+    assert two_boxes("y[(va % 4) * 4 + vc * 16 + vi]", (2, 4), (8, 4), 4) == []
