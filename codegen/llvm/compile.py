@@ -40,7 +40,7 @@ def target_machine(cpu: Cpu, opt: int = 2) -> binding.TargetMachine:
     return binding.Target.from_triple(cpu.triple).create_target_machine(
         cpu=cpu.name,
         features=cpu.features,
-        opt=min(opt, 2),
+        opt=0 if opt <= 0 else 1 if opt == 1 else 2,
         reloc="pic",
         codemodel="small",
         abiname=cpu.abi,

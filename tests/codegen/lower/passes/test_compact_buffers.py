@@ -444,7 +444,8 @@ def test_each_row_of_threads_has_the_elements_that_it_allocates(scope: str):
 def test_threads_do_not_share_private_elements():
     for text in (COOPERATIVE, ROWS_OF_THREADS):
         with pytest.raises(MemoryScopeError, match="a thread reads an element that another"):
-            tw.compile(parse(text.format(scope=', scope="local"')), "simt")
+            local = text.format(scope=', scope="local"')
+            tw.compile(parse(local.replace("@prim_func", "@prim_func(scheduled=True)")), "simt")
 
 
 def test_each_lane_has_the_elements_that_it_allocates():
