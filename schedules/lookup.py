@@ -15,6 +15,7 @@ from .handles import (
     Handle,
     LoopRef,
     block_ref,
+    buffer_ref,
     loop_ref,
 )
 from .state import State
@@ -57,6 +58,9 @@ def find(state: State, kind: type[Handle], name: str, function: str | None) -> H
         function = function or "main"
         handles = _bindings(state, function)
     else:
+        named = _with_name(state, kind, name, function)
+        if len(named) == 1:
+            return named[0]
         handles = _parts(state, kind, function)
     return _only(state, handles, kind, name, function)
 
@@ -67,9 +71,27 @@ def _bindings(state: State, function: str) -> list[BindingRef]:
     return [BindingRef(function, v.uid, v.name) for v in values]
 
 
+def _functions(state: State, function: str | None) -> list[str]:
+    return [f.name for f in state.module.prims] if function is None else [function]
+
+
 def _parts(state: State, kind: type[Handle], function: str | None) -> list[Handle]:
-    names = [f.name for f in state.module.prims] if function is None else [function]
+    names = _functions(state, function)
     return [handle for name in names for handle in _handles(state.tree(name), name, kind)]
+
+
+def _with_name(state: State, kind: type[Handle], name: str, function: str | None) -> list[Handle]:
+    """Return the handles of the parts with a name, without those of all other parts."""
+    found: list[Handle] = []
+    for of in _functions(state, function):
+        tree = state.tree(of)
+        if kind is BlockRef:
+            found += [block_ref(of, b) for b in tree.blocks.values() if b.name == name]
+        elif kind is LoopRef:
+            found += [loop_ref(of, x) for x in tree.loops.values() if x.var.name == name]
+        elif kind is BufferRef:
+            found += [buffer_ref(of, b) for b in tree.buffers.values() if b.name == name]
+    return found
 
 
 def _handles(tree: Tree, function: str, kind: type[Handle]) -> Iterator[Handle]:
@@ -78,7 +100,7 @@ def _handles(tree: Tree, function: str, kind: type[Handle]) -> Iterator[Handle]:
     elif kind is LoopRef:
         yield from (loop_ref(function, x) for x in tree.loops.values())
     elif kind is BufferRef:
-        yield from (BufferRef(function, b.uid, b.name) for b in tree.buffers.values())
+        yield from (buffer_ref(function, b) for b in tree.buffers.values())
 
 
 def _name(handle: Handle) -> str:

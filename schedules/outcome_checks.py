@@ -15,7 +15,6 @@ from ..ir.analysis.lane_scans import scans_lanes
 from ..ir.analysis.races import kind_conflicts, races
 from ..ir.loop.nodes import Block, For, PrimFunc
 from ..ir.loop.scans import declaration_problems
-from ..ir.loop.visit import all_buffers
 from ..ir.module import Module
 from ..ir.symbolic import const_value
 from .handles import block_ref, loop_ref
@@ -51,7 +50,7 @@ def needs_outcome(func: object) -> bool:
     tree = tree_of(func)
     known = tree.memo.get("needs_outcome")
     if known is None:
-        packed = any(b.dtype.is_packed for b in all_buffers(func))
+        packed = any(b.dtype.is_packed for b in (*func.buffer_params, *tree.allocs))
         concurrent = packed and any(loop.kind in _CONCURRENT for loop in tree.loops.values())
         known = concurrent or any(map(_is_ordered, tree.blocks.values()))
         tree.memo["needs_outcome"] = known
