@@ -195,7 +195,7 @@ def after_each_pass(
     >>> x, y = b.param("x", (8,), f32), b.param("y", (8,), f32, "out")
     >>> b.compute(y, lambda i: b.load(x, i))
     >>> [name for name, _ in after_each_pass(b.finish(), Target("cpu"), debug=True)][-2:]
-    ['to_thread', 'narrow_indices']
+    ['widen_strided_accesses', 'narrow_indices']
     """
     source = func
     for one in PASSES:

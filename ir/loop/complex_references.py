@@ -54,8 +54,8 @@ def in_wide(function: Callable[..., Values]) -> Callable[..., Values]:
 
     Examples
     --------
-    >>> in_wide(np.sqrt)(np.complex64(-4 - 0j))
-    np.complex64(0-2j)
+    >>> in_wide(np.sqrt)(np.complex64(complex(-4, -0.0)))
+    np.complex64(-2j)
     """
 
     def reference(*operands: Values) -> Values:

@@ -37,6 +37,7 @@ from tilewright.ir.graph import rules as graph_rules
 from tilewright.ir.loop import rules as loop_rules, verify as loop_verify
 from tilewright.ir.violations import Collector
 from tilewright.schedules import allocations
+from tilewright.schedules.apply import Primitive
 from tilewright.schedules.registry import primitives
 from tilewright.schedules.requirement import CommonRequirement
 from tilewright.schedules.state import State
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType, FunctionType, ModuleType
 
-    from tilewright.schedules.apply import Primitive
     from tilewright.schedules.requirement import Requirement
 
     Noticed = Callable[..., bool]
@@ -144,6 +144,7 @@ def _steps(noticed: Noticed, stack: ExitStack) -> None:
 
     phases = ("structural", "proofs")
     patches = [filtering(c, p, on_step=True) for c in primitives() for p in phases]
+    patches.append(filtering(Primitive, "outcome", on_step=True))
     patches += [filtering(State, p, on_step=False) for p in ("missing", "enclosed")]
     obstacle = allocations._obstacle
 
