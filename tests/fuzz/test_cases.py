@@ -134,7 +134,7 @@ def test_a_step_without_an_end_is_reported_with_its_name_and_stack(tmp_path, mon
     monkeypatch.setattr(driver, "warm", lambda _: None)
     monkeypatch.setattr(driver, "LIMIT", 0.5)
     monkeypatch.setattr("sys.argv", [
-        "walk", "--walks", "1", "--workers", "1", "--seed", "500", "--family", "pointwise",
+        "walk", "--walks", "1", "--workers", "1", "--seed", "501", "--family", "pointwise",
         "--quick", "--defects", "1", "--out", str(tmp_path),
     ])  # fmt: skip
     assert walk.main() == 1

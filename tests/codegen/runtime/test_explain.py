@@ -121,7 +121,7 @@ def test_the_largest_parts_of_an_arena_that_does_not_fit_are_named() -> None:
     assert "the largest parts are a: 144 TB, b: 144 TB" in caught.value.hint
 
 
-def test_the_scratch_of_a_kernel_that_does_not_fit_is_named() -> None:
+def test_a_temporary_of_a_kernel_that_does_not_fit_is_named() -> None:
     with pytest.raises(OutOfMemoryError, match="bytes for the arena") as caught:
         compile(parse(SCRATCH), Target("cpu", threads=1))(np.ones((3, 4), np.float32))
-    assert "twice: 1200 TB" in caught.value.hint, caught.value.hint
+    assert "t: 1200 TB" in caught.value.hint, caught.value.hint
