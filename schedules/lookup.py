@@ -58,10 +58,10 @@ def find(state: State, kind: type[Handle], name: str, function: str | None) -> H
         function = function or "main"
         handles = _bindings(state, function)
     else:
-        named = _with_name(state, kind, name, function)
+        named = _parts(state, kind, function, name)
         if len(named) == 1:
             return named[0]
-        handles = _parts(state, kind, function)
+        handles = _parts(state, kind, function)  # of which the message names the nearest
     return _only(state, handles, kind, name, function)
 
 
@@ -71,36 +71,23 @@ def _bindings(state: State, function: str) -> list[BindingRef]:
     return [BindingRef(function, v.uid, v.name) for v in values]
 
 
-def _functions(state: State, function: str | None) -> list[str]:
-    return [f.name for f in state.module.prims] if function is None else [function]
+def _parts(
+    state: State, kind: type[Handle], function: str | None, name: str | None = None
+) -> list[Handle]:
+    """Return the handles of the parts of a kind, or only of those with a name."""
+    functions = [f.name for f in state.module.prims] if function is None else [function]
+    return [handle for of in functions for handle in _handles(state.tree(of), of, kind, name)]
 
 
-def _parts(state: State, kind: type[Handle], function: str | None) -> list[Handle]:
-    names = _functions(state, function)
-    return [handle for name in names for handle in _handles(state.tree(name), name, kind)]
-
-
-def _with_name(state: State, kind: type[Handle], name: str, function: str | None) -> list[Handle]:
-    """Return the handles of the parts with a name, without those of all other parts."""
-    found: list[Handle] = []
-    for of in _functions(state, function):
-        tree = state.tree(of)
-        if kind is BlockRef:
-            found += [block_ref(of, b) for b in tree.blocks.values() if b.name == name]
-        elif kind is LoopRef:
-            found += [loop_ref(of, x) for x in tree.loops.values() if x.var.name == name]
-        elif kind is BufferRef:
-            found += [buffer_ref(of, b) for b in tree.buffers.values() if b.name == name]
-    return found
-
-
-def _handles(tree: Tree, function: str, kind: type[Handle]) -> Iterator[Handle]:
+def _handles(tree: Tree, function: str, kind: type[Handle], name: str | None) -> Iterator[Handle]:
     if kind is BlockRef:
-        yield from (block_ref(function, b) for b in tree.blocks.values())
+        yield from (block_ref(function, b) for b in tree.blocks.values() if name in {None, b.name})
     elif kind is LoopRef:
-        yield from (loop_ref(function, x) for x in tree.loops.values())
+        loops = (x for x in tree.loops.values() if name in {None, x.var.name})
+        yield from (loop_ref(function, x) for x in loops)
     elif kind is BufferRef:
-        yield from (buffer_ref(function, b) for b in tree.buffers.values())
+        buffers = (b for b in tree.buffers.values() if name in {None, b.name})
+        yield from (buffer_ref(function, b) for b in buffers)
 
 
 def _name(handle: Handle) -> str:
