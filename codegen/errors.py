@@ -307,6 +307,12 @@ class DivergentBarrierError(KernelProgramError):
     title = "Divergent barrier"
 
 
+class AsyncOperationError(KernelProgramError):
+    """An operation that accesses memory after its issue, which no barrier waits for."""
+
+    title = "Unsupported asynchronous operation"
+
+
 class UnboundKernelError(KernelProgramError):
     """A GPU kernel without loops bound to threads, or with statements outside of them."""
 

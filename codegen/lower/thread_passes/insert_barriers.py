@@ -25,6 +25,7 @@ from ....ir.thread.nodes import (
     If,
     Let,
     Loop,
+    MachineOp,
     Predicate,
     Reg,
     Source,
@@ -33,10 +34,10 @@ from ....ir.thread.nodes import (
     While,
 )
 from ....ir.thread.types import GLOBAL_POINTER, PointerType
-from ....ir.thread.visit import bodies, value_terms, walk_values
+from ....ir.thread.visit import bodies, value_terms, walk as walk_statements, walk_values
 from ....target.gpus import THREAD_AXES
 from ....target.target import Target
-from ...errors import DivergentBarrierError
+from ...errors import AsyncOperationError, DivergentBarrierError
 from ..analysis.memory_effects import MemoryAccess, fixed_axes, may_conflict, memory_accesses
 from ..annotations import ACROSS, DISJOINT, IN_PLACE, REPEATED, marked_blocks, marked_buffers
 from ..lowering_pass import GPU, ThreadPass
@@ -69,6 +70,8 @@ class InsertBarriers(ThreadPass):
 
     Raises
     ------
+    AsyncOperationError
+        If an operation accesses memory at its completion: barriers order only accesses at issue.
     DivergentBarrierError
         If a barrier is required where control flow is divergent.
     """
@@ -92,6 +95,7 @@ class InsertBarriers(ThreadPass):
     def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:
         """Insert all barriers."""
         del target
+        _require_synchronous(kernel)
         launch = kernel.launch.axes if kernel.launch is not None else ()
         axes = {a.var: const_value(a.extent) or 1 for a in launch if a.tag in THREAD_AXES}
         if all(extent == 1 for extent in axes.values()):
@@ -123,6 +127,29 @@ MAX_PROOFS: Final = 128
 
 NOTHING: Final = Facts()
 """No facts."""
+
+
+def _require_synchronous(kernel: ThreadFunc) -> None:
+    """Raise for an operation that accesses memory at its completion."""
+    for statement in walk_statements(kernel.body):
+        if not isinstance(statement, MachineOp):
+            continue
+        operation, source = statement.operation, statement.source
+        late = [e for e in operation.effects if e.moment == "completion"]
+        if not late:
+            continue
+        accessed = ", ".join(
+            f"{e.action}s {e.bytes} bytes of {e.space} memory (operand {e.operand})" for e in late
+        )
+        block = f"block {source.name!r} of " if source.name else ""
+        raise AsyncOperationError(
+            f"operation {operation.name!r} {accessed} at its completion, and a barrier waits "
+            "only for accesses at issue",
+            where=f"{block}kernel {kernel.name!r}",
+            hint="use an operation whose accesses end at issue",
+            details={"operation": operation.name, "operands": [e.operand for e in late]},
+            parts=(source.name,),
+        )
 
 
 def _opaque(func: PrimFunc) -> frozenset[Uid]:

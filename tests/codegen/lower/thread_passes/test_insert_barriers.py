@@ -8,13 +8,26 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile
-from tilewright.codegen.errors import DivergentBarrierError
+from tilewright.codegen.errors import AsyncOperationError, DivergentBarrierError
 from tilewright.codegen.lower.thread_passes import insert_barriers
 from tilewright.codegen.lower.thread_passes.insert_barriers import InsertBarriers
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, eq, is_proved, var
-from tilewright.ir.thread.nodes import Address, Barrier, Const, If, Load, Loop, Predicate, Store
+from tilewright.ir.thread.nodes import (
+    Address,
+    Barrier,
+    Const,
+    If,
+    Load,
+    Loop,
+    MachineOp,
+    Predicate,
+    Source,
+    Store,
+)
+from tilewright.ir.thread.operations import Effect, Operation
 from tilewright.ir.thread.text import to_text
+from tilewright.ir.thread.types import GLOBAL_POINTER, SHARED_POINTER
 from tilewright.ir.thread.visit import walk
 from tilewright.target.target import Target
 
@@ -101,6 +114,35 @@ def test_a_barrier_that_some_threads_would_not_reach(body):
     with pytest.raises(DivergentBarrierError, match=message) as caught:
         InsertBarriers().run(kernel(body), SIMT)
     assert caught.value.details == {"buffer": "s"}
+
+
+COPY = Operation(
+    "test.copy.async",
+    "thread",
+    (SHARED_POINTER, GLOBAL_POINTER),
+    (),
+    effects=(
+        Effect("read", 1, 16, "global", "completion"),
+        Effect("write", 0, 16, "shared", "completion"),
+    ),
+)
+"""A copy that accesses memory some time after its issue."""
+
+
+@pytest.mark.parametrize("extent", [1, 64])
+def test_an_operation_that_accesses_memory_at_its_completion(extent):
+    """One thread alone would also need a wait before it reads the copy."""
+    copy = MachineOp(COPY, (S, Y), source=Source(name="C"))
+    message = (
+        "operation 'test.copy.async' reads 16 bytes of global memory .operand 1., writes 16 bytes "
+        "of shared memory .operand 0. at its completion"
+    )
+    with pytest.raises(AsyncOperationError, match=message) as caught:
+        InsertBarriers().run(kernel(rounds(body=(copy, READ)), extents=(extent,)), SIMT)
+    assert caught.value.where == "block 'C' of kernel 'k'"
+    assert caught.value.details == {"operation": "test.copy.async", "operands": [1, 0]}
+    at_issue = replace(COPY, effects=tuple(replace(e, moment="issue") for e in COPY.effects))
+    InsertBarriers().run(kernel(replace(copy, operation=at_issue), READ), SIMT)
 
 
 def test_hundreds_of_unrolled_stores_need_few_proofs(monkeypatch):
