@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -5,7 +7,14 @@ from tilewright.codegen import compile
 from tilewright.ir.interpreter.loops import call_prim
 from tilewright.ir.script import parse
 from tilewright.ir.verify import violations
-from tilewright.schedules import Schedule, StepError
+from tilewright.schedules import (
+    Schedule,
+    StepError,
+    from_json,
+    from_python,
+    to_json,
+    to_python,
+)
 from tilewright.schedules.primitives.loops.fuse import Fuse
 
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
@@ -98,6 +107,25 @@ def test_long_names_stay_unique():
     names = [loop.name for loop in sch.get_loops(sch.get_block("mm"))]
     assert len(set(names)) == len(names)
     assert max(map(len, names)) <= 44
+
+
+def test_rounds_of_steps_replay_to_the_same_names():
+    """12 rounds of split, reorder, and fuse of two loops, with a copy in each third round."""
+    sch = schedule(MATMUL)
+    i, j, _ = sch.get_loops("mm")
+    for k in range(12):
+        (a, b), (c, d) = (sch.split(loop, factors=(None, 2)) for loop in (i, j))
+        sch.reorder((a, c, b, d))
+        i, j = sch.fuse((a, c)), sch.fuse((b, d))
+        if k % 3 == 0:
+            sch.cache_read("mm", "A" + k // 3 * "_global", "global")
+    words = re.findall(r"[A-Za-z_]\w*", str(sch.module))
+    assert max(map(len, words)) <= 44
+    assert str(parse(str(sch.module))) == str(sch.module)
+    for trace in (from_json(to_json(sch.trace)), from_python(to_python(sch.trace))):
+        other = schedule(MATMUL)
+        assert not other.replay(trace).pending
+        assert str(other.module) == str(sch.module)
 
 
 def test_a_unit_reduction_with_a_loop_that_repeats_it_is_rejected():
