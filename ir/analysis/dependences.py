@@ -34,7 +34,13 @@ from ..symbolic import (
     to_text,
 )
 from .accesses import Access, accesses, bindings_of, ranges_of, reads, writes
-from .disjoint_writes import binders_inside, proved_disjoint, same_elements, writes_disjoint
+from .disjoint_writes import (
+    binders_inside,
+    binders_of,
+    proved_disjoint,
+    same_elements,
+    writes_disjoint,
+)
 from .enclosing import statements_around
 from .facts_at import assuming, within_loops
 from .intervals import Interval, interval_of, union
@@ -180,7 +186,7 @@ def _dimensions_at(
     tree: Tree, loop: For, found: tuple[Access, ...], facts: Facts
 ) -> Iterator[Interval | None]:
     """Yield the interval of each dimension that accesses to one buffer use in an iteration."""
-    each = [access_intervals(a, binders_inside(tree, loop, a.block), facts) for a in found]
+    each = [access_intervals(a, binders_of(tree, loop, a), facts) for a in found]
     for dimension in zip(*each, strict=True):
         known = [s for s in dimension if s is not None]
         yield union(known, facts) if len(known) == len(dimension) else None
@@ -306,7 +312,7 @@ def _in_own_bytes(tree: Tree, loop: For, buffer: Buffer) -> bool:
         if _has_own_part(tree, loop, each, facts):
             return True
         first = next(a for a in each if a.writes)
-        inside = (loop, *binders_inside(tree, loop, first.block))
+        inside = (loop, *binders_of(tree, loop, first))
         ranges = ranges_of(inside) | first.bound_inner()
         indices = first.bound()
         if all(a.bound() == indices for a in each) and (
@@ -433,8 +439,7 @@ def _reads_elsewhere(tree: Tree, loop: For, buffer: Buffer) -> bool:
     facts = tree.facts(loop)
     found = [a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer]
     each = [
-        (a.writes, access_intervals(a, (loop, *binders_inside(tree, loop, a.block)), facts))
-        for a in found
+        (a.writes, access_intervals(a, (loop, *binders_of(tree, loop, a)), facts)) for a in found
     ]
     written, read = ([at for writes, at in each if writes is kind] for kind in (True, False))
     return all(

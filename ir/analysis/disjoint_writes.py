@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from ..loop.decompose import reduction_variables
 from ..loop.nodes import Block, Buffer, For, Let
 from ..loop.ranges import loop_var
 from ..symbolic import (
@@ -23,6 +24,7 @@ from ..symbolic import (
     var,
 )
 from .accesses import Access, ranges_of, writes
+from .enclosing import statements_around
 from .facts_at import within_loops
 from .intervals import ZERO, Interval
 from .iter_map import injective_in
@@ -35,11 +37,26 @@ def binders_inside(tree: Tree, outer: For, block: Block) -> tuple[For | Let, ...
     return above[above.index(outer) + 1 :]
 
 
+def binders_of(tree: Tree, outer: For, access: Access) -> tuple[For | Let, ...]:
+    """Return the loops and lets inside of ``outer`` that run whenever an access does.
+
+    The init of a reduction runs even if the loops of the reduction have no iterations, so these are
+    left out unless an index contains their variables.
+    """
+    block = access.block
+    inside = binders_inside(tree, outer, block)
+    if block.init is None or not inside:
+        return inside
+    reducing = reduction_variables(statements_around(tree, block), block)
+    used = frozenset[Var]().union(*(index.free for index in access.bound()))
+    return tuple(x for x in inside if x.var not in reducing or x.var in used)
+
+
 def writes_disjoint(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
     """Return whether different iterations of a loop write disjoint elements in a block."""
-    inside = (loop, *binders_inside(tree, loop, block))
-    facts = within_loops(tree.facts(loop.body), inside[1:])
     found = writes(block, buffer)
+    inside = (loop, *binders_of(tree, loop, found[0]))
+    facts = within_loops(tree.facts(loop.body), inside[1:])
     ranges = ranges_of(inside) | found[0].bound_inner()
     if len(found) != 1:
         return False
@@ -86,7 +103,7 @@ def same_elements(tree: Tree, loop: For, buffer: Buffer, first: Block, second: B
         names[other] = variable
     if any(x.start != y.start for x, y in pairs):
         return False
-    facts = within_loops(tree.facts(loop.body), binders_inside(tree, loop, first))
+    facts = within_loops(tree.facts(loop.body), binders_of(tree, loop, a[0]))
     if a[0].bound() == tuple(substitute(i, names) for i in b[0].bound()) and _nested(pairs, facts):
         return True
     return _separate(loop, (a[0], ours), (b[0], theirs), tree.facts(loop.body))

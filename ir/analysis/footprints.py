@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from ..loop.decompose import reduction_variables
 from ..loop.nodes import (
     Bind,
     Block,
@@ -27,6 +28,7 @@ from ..symbolic import Bool, Expr, UnboundSymbolError, Var, ZeroDivisorError, ev
 from ..symbolic.terms import Add, Const
 from ..symbolic.traverse import postorder
 from .accesses import accesses
+from .enclosing import statements_around
 from .tree import Tree
 
 _STEPS: Final = 2048
@@ -38,7 +40,7 @@ _ITERATIONS: Final = 4
 _COMPARED: Final = 256
 """The number of elements with unknown indices that are compared with those of another iteration."""
 
-_SIZES: Final = (5, 3, 8, 17)
+_SIZES: Final = (5, 3, 8, 17, 0)
 """The values of symbols, as far as their ranges and the facts permit them."""
 
 _FURTHER_STEPS: Final = 8192
@@ -127,7 +129,7 @@ def footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
             if around is None or count is None or count <= 1:
                 continue
             chosen = dict.fromkeys((*range(min(count, _ITERATIONS)), count - 1))
-            yield sizes, {i: _footprint(loop.body, {**around, loop.var: i}) for i in chosen}
+            yield sizes, {i: _footprint(tree, loop, {**around, loop.var: i}) for i in chosen}
 
 
 def further_footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
@@ -144,7 +146,7 @@ def further_footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
         The loop. The loops around it are in their first iteration.
     """
     distances = _distances(loop)
-    sizes_tried = (_SIZES[-1], 2 * max(distances, default=0) + _SIZES[0])
+    sizes_tried = (max(_SIZES), 2 * max(distances, default=0) + _SIZES[0])
     for sizes in _assignments(tree, sizes_tried):
         try:
             around = _surroundings(tree, loop, sizes, 0)
@@ -157,7 +159,7 @@ def further_footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
         found: dict[int, Footprint] = {}
         left = _FURTHER_STEPS
         for i in dict.fromkeys(itertools.chain((0, 1), near, range(count))):
-            run = _Run({**around, loop.var: i})
+            run = _Run(tree, {**around, loop.var: i})
             with contextlib.suppress(_LimitError):
                 run.statement(loop.body)
             found[i] = run.found
@@ -244,18 +246,19 @@ class _LimitError(Exception):
     """The limit of the enumeration."""
 
 
-def _footprint(body: Stmt, values: dict[Var, int]) -> Footprint:
+def _footprint(tree: Tree, loop: For, values: dict[Var, int]) -> Footprint:
     """Return the footprint of one iteration."""
-    run = _Run(values)
+    run = _Run(tree, values)
     with contextlib.suppress(_LimitError):
-        run.statement(body)
+        run.statement(loop.body)
     return run.found
 
 
 class _Run:
     """The enumeration of one iteration; code that depends on elements is not enumerated."""
 
-    def __init__(self, values: dict[Var, int]) -> None:
+    def __init__(self, tree: Tree, values: dict[Var, int]) -> None:
+        self._tree = tree
         self.found = Footprint()
         self._values = values
         self.steps = 0
@@ -280,9 +283,12 @@ class _Run:
                 self._reads(value)
                 self.statement(body)
             case For(var=var, extent=extent, body=body):
-                for i in range(evaluate(extent, self._values)):
+                count = evaluate(extent, self._values)
+                for i in range(count):
                     self._values[var] = i
                     self.statement(body)
+                if count <= 0:
+                    self._empty(statement)
             case If(condition=condition, then=then, otherwise=otherwise):
                 branch = then if evaluate(condition, self._values) else otherwise
                 if branch is not None:
@@ -302,6 +308,44 @@ class _Run:
             if block.init is not None:
                 self.statement(block.init)
             self.statement(block.body)
+
+    def _empty(self, loop: For) -> None:
+        """Enumerate the inits of the reductions over a loop without iterations, which run."""
+        for block in self._tree.blocks_in(loop.body):
+            if block.init is None:
+                continue
+            reduced = reduction_variables(statements_around(self._tree, block), block)
+            if loop.var in reduced:
+                above = tuple(reversed(tuple(self._tree.ancestors(block))))
+                self._init(block, block.init, above[above.index(loop) + 1 :], reduced)
+
+    def _init(
+        self, block: Block, init: Stmt, path: Sequence[Stmt], reduced: AbstractSet[Var]
+    ) -> None:
+        """Enumerate an init inside of spatial loops; conditions on reductions are not known."""
+        if not path:
+            for item in block.iters:
+                self._values.pop(item.var, None)
+                if item.binding.free.isdisjoint(reduced):
+                    self._values[item.var] = evaluate(item.binding, self._values)
+            if evaluate(block.predicate, self._values):
+                self.statement(init)
+            return
+        match path[0]:
+            case For(var=var, extent=extent) if var not in reduced:
+                for i in range(evaluate(extent, self._values)):
+                    self._values[var] = i
+                    self._init(block, init, path[1:], reduced)
+                return
+            case For(var=var) | Let(var=var):
+                self._values.pop(var, None)
+            case If(condition=condition, then=then):
+                inner = path[1] if len(path) > 1 else block
+                if evaluate(condition, self._values) is not (inner is then):
+                    return
+            case _:
+                pass
+        self._init(block, init, path[1:], reduced)
 
     def _possible(self, statement: Stmt, *, runs: bool) -> None:
         """Enumerate the stores of a statement that runs for some integers from memory.

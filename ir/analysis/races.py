@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from ...target.gpus import BLOCK_AXES, THREAD_AXES
+from ..loop.decompose import reduction_variables
 from ..loop.memory_scopes import OF_BLOCK
 from ..loop.nodes import INTRINSIC, Block, Buffer, For, IterVar, Seq, Stmt
 from ..loop.ranges import is_empty
@@ -28,6 +29,7 @@ from .dependences import (
     iterated_kinds,
 )
 from .disjoint_writes import same_elements
+from .enclosing import statements_around
 from .footprints import Iterations, footprints, further_footprints, may_overlap
 from .lane_scans import scans_lanes
 from .scatter import commutes, scatter_updates
@@ -395,11 +397,17 @@ def _combines(tree: Tree, loop: For, buffer: Buffer) -> bool:
 
 
 def _may_access(tree: Tree, block: Block, buffer: Buffer) -> bool:
-    """Return whether a block accesses a buffer, except in loops without iterations."""
+    """Return whether a block accesses a buffer, except in loops without iterations.
+
+    The init of a reduction runs even if a loop of the reduction has no iterations.
+    """
     if all(a.buffer is not buffer for a in accesses(block)):
         return False
-    if any(_is_empty(s) for s in tree.ancestors(block)):
-        return False
+    empty = {s.var for s in tree.ancestors(block) if isinstance(s, For) and _is_empty(s)}
+    if empty:
+        init = () if block.init is None else (*stores(block.init), *loads(block.init))
+        reduced = reduction_variables(statements_around(tree, block), block)
+        return empty <= reduced and any(s.buffer is buffer for s in init)
     if not any(map(_is_empty, walk(block.body))):
         return True
     body = transform(block.body, lambda s: Seq(()) if _is_empty(s) else s)

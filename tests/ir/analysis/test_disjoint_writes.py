@@ -6,6 +6,7 @@ import pytest
 
 from tilewright.ir.analysis import conflicts, tree_of
 from tilewright.ir.script import parse
+from tilewright.ir.verify import IllFormedProgramError
 
 TWO_BOXES = """
 n, m = symbols("n m", lower=0)
@@ -51,3 +52,48 @@ def test_blocks_that_write_different_parts_of_disjoint_boxes_do_not_conflict():
     assert two_boxes("y[vi * 16 + va * 4 + vc]", (2, 3), (3, 2), 4) == []
     assert two_boxes("z[vi, va * 8 + vc]", ("m // 8", 4), ("m // 16", 8), "n") == []
     assert two_boxes("y[(va % 4) * 4 + vc * 16 + vi]", (2, 4), (8, 4), 4) == []
+
+
+EMPTY_SUM = """
+n = symbols("n", lower=0)
+
+@prim_func(scheduled=True)
+def f(x: Buffer[(8, n), f32], y: Out[(8,), DTYPE]):
+    for i in KIND(8):
+        for k in range(EXTENT):
+            with block("y"):
+                vi, vk = spatial(i), reduce(k)
+                with init():
+                    y[INDEX] = 0
+                y[INDEX] += VALUE
+"""
+
+
+def empty_sum(kind, extent, index, dtype="f32"):
+    text = EMPTY_SUM.replace("KIND", kind).replace("EXTENT", extent).replace("INDEX", index)
+    return text.replace("VALUE", "u4(x[vi, vk])" if dtype == "u4" else "x[vi, vk]").replace(
+        "DTYPE", dtype
+    )
+
+
+@pytest.mark.parametrize(
+    ("extent", "index", "dtype"),
+    [
+        ("0", "vi // 2", "f32"),
+        ("0", "vi", "u4"),
+        ("n", "vi * min(n, 1)", "f32"),
+        ("n", "vi // (2 - min(n, 1))", "f32"),
+    ],
+)
+def test_the_init_of_an_empty_reduction_writes_elements(extent, index, dtype):
+    """The loop over k runs no iteration for some sizes; facts about it do not hold for the init."""
+    tree = tree_of(parse(empty_sum("range", extent, index, dtype), check=False).prims[0])
+    assert [c.buffer.name for c in conflicts(tree, next(iter(tree.loops.values())))] == ["y"]
+    with pytest.raises(IllFormedProgramError, match="L23"):
+        parse(empty_sum("parallel", extent, index, dtype))
+
+
+@pytest.mark.parametrize("extent", ["0", "n", "8"])
+def test_inits_of_different_elements_do_not_conflict(extent):
+    parse(empty_sum("parallel", extent, "vi"))
+    parse(empty_sum("vectorized", extent, "7 - vi"))
