@@ -28,6 +28,10 @@ PATIENCE = 5.0
 """The longest time to wait for the stack of a process, in seconds."""
 
 
+STALLED = 20
+"""The longest wait for a process, as a multiple of its limit of CPU time."""
+
+
 @dataclass
 class Outcome:
     """The result of a contained function, or the way in which its process ended."""
@@ -53,6 +57,13 @@ class Parent:
         data = line.encode() + b"\n"
         while data:
             data = data[os.write(self.pipe, data) :]
+
+    def limit(self, seconds: float) -> None:
+        """End this process after so much CPU time from now on, whatever else the machine runs.
+
+        Processes that this one starts do not have the limit.
+        """
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
     def note(self, text: str) -> None:
         """Replace the note."""
@@ -97,6 +108,7 @@ class Child:
             os.set_blocking(stacks, False)
             faulthandler.enable(stacks, all_threads=False)
             faulthandler.register(signal.SIGUSR1, stacks, all_threads=False)
+            faulthandler.register(signal.SIGPROF, stacks, all_threads=False, chain=True)
             work(Parent(writer, memory))
             code = 0
         except BaseException:  # noqa: BLE001 - the process ends here
@@ -138,20 +150,35 @@ class Child:
             wait = min(wait, QUIET)
 
 
+def is_over(status: int) -> bool:
+    """Return whether a process ended because its CPU time was over."""
+    return status == -signal.SIGPROF
+
+
 def ended(status: int) -> str:
     """Return the end of a process as text."""
     return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
 def run_contained(work: Callable[[], Any], limit: float) -> Outcome:
-    """Run a function in another process, and return its result, which must be JSON data."""
-    child = Child.start(lambda parent: parent.send(json.dumps(work())))
-    deadline = time.monotonic() + limit
+    """Run a function in another process, and return its result, which must be JSON data.
+
+    The limit is in seconds of CPU time; a process that waits longer than :data:`STALLED` times as
+    much ends, too.
+    """
+
+    def limited(parent: Parent) -> None:
+        parent.limit(limit)
+        parent.send(json.dumps(work()))
+
+    child = Child.start(limited)
+    deadline = time.monotonic() + STALLED * limit
     while (left := deadline - time.monotonic()) > 0:
         if select.select([child.pipe], [], [], left)[0] and not child.read():
             status = child.end()
             if status == 0 and child.lines:
                 return Outcome(json.loads(child.lines[-1]))
-            return Outcome(ended=ended(status), stack=child.stack)
+            over = f"no result after {limit:g} s of CPU time"
+            return Outcome(ended=over if is_over(status) else ended(status), stack=child.stack)
     child.end(kill=True)
-    return Outcome(ended=f"no result after {limit:g} s", stack=child.stack)
+    return Outcome(ended=f"no result after {STALLED * limit:g} s", stack=child.stack)

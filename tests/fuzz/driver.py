@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.fuzz.contained import Child, Parent, ended
+from tests.fuzz.contained import STALLED, Child, Parent, ended, is_over
 from tests.fuzz.kinds import LOOPS
 from tests.fuzz.later import known
 from tests.fuzz.totals import OF_A_WALK, Totals
@@ -29,7 +29,7 @@ BATCH = 60
 """The number of walks of one process."""
 
 LIMIT = 90.0
-"""The time limit of a walk, in seconds."""
+"""The limit of the CPU time of a walk, in seconds."""
 
 REPEATED = 2
 """The number of failures with the same signature that are minimized."""
@@ -138,6 +138,7 @@ class Driver:
             gc.set_threshold(20_000, 20, 100)
             for seed in seeds:
                 parent.note("")
+                parent.limit(LIMIT)
                 parent.send(json.dumps({"start": seed}))
                 parent.send(json.dumps(one(seed, family, goal, parent, kind)))
 
@@ -160,10 +161,13 @@ class Driver:
                     self._line(self.children[child], json.loads(line))
                 child.lines.clear()
                 if not more:
-                    self._ended(child, ended(child.end()), "crash")
-            elif child in self.children and time.monotonic() - self.children[child].since > LIMIT:
+                    self._ended(child, child.end())
+            elif child in self.children and self._is_stalled(child):
                 child.end(kill=True)
-                self._ended(child, f"no result after {LIMIT:g} s", "hang")
+                self._ended(child)
+
+    def _is_stalled(self, child: Child) -> bool:
+        return time.monotonic() - self.children[child].since > STALLED * LIMIT
 
     def _line(self, batch: Batch, record: dict[str, Any]) -> None:
         batch.since = time.monotonic()
@@ -179,11 +183,16 @@ class Driver:
         if record["case"]:
             self._failed(self.kind.case.from_json(record["case"]), is_known=record["known"])
 
-    def _ended(self, child: Child, how: str, phase: str) -> None:
+    def _ended(self, child: Child, status: int | None = None) -> None:
         """Report a walk whose process crashed or was killed, and go on with the others."""
         batch = self.children.pop(child)
         if not batch.seeds:
             return
+        phase, how = "hang", f"no result after {STALLED * LIMIT:g} s"
+        if status is not None and is_over(status):
+            how = f"no result after {LIMIT:g} s of CPU time"
+        elif status is not None:
+            phase, how = "crash", ended(status)
         message = f"{how}\n{child.stack}".strip()
         if child.note:
             case = self.kind.case.from_json(child.note)

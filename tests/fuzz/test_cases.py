@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -105,8 +106,26 @@ def test_a_case_becomes_smaller_only_if_its_outputs_are_written(size, covered):
 def test_crashes_and_endless_functions_are_contained():
     crashed = run_contained(lambda: os.kill(os.getpid(), signal.SIGKILL), 20)
     assert crashed.ended == "signal SIGKILL"
-    assert "no result" in run_contained(signal.pause, 0.2).ended
+    assert run_contained(signal.pause, 0.05).ended == "no result after 1 s"
     assert run_contained(lambda: [1, "a"], 20).value == [1, "a"]
+
+
+def test_a_time_limit_counts_the_cpu_time_of_the_process():
+    """A busy machine, on which a process waits most of the time, does not end it."""
+
+    def waits() -> float:
+        time.sleep(0.5)
+        return time.process_time()
+
+    assert run_contained(waits, 0.2).value < 0.2
+
+    def endless() -> None:
+        while True:
+            pass
+
+    found = run_contained(endless, 0.2)
+    assert found.ended == "no result after 0.2 s of CPU time"
+    assert "in endless" in found.stack
 
 
 def test_an_endless_function_ends_with_its_stack_and_its_note():
@@ -125,12 +144,16 @@ def test_an_endless_function_ends_with_its_stack_and_its_note():
     assert "in work" in child.stack
 
 
-def test_a_step_without_an_end_is_reported_with_its_name_and_stack(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("wait", [int, signal.pause])
+def test_a_step_without_an_end_is_reported_with_its_name_and_stack(
+    tmp_path, monkeypatch, capsys, wait
+):
     def endless(*_: object) -> None:
         while True:
-            signal.pause()
+            wait()
 
     monkeypatch.setattr(Walk, "sound", endless)
+    monkeypatch.setattr(driver, "STALLED", 2)
     monkeypatch.setattr(driver, "warm", lambda _: None)
     monkeypatch.setattr(driver, "LIMIT", 0.5)
     monkeypatch.setattr("sys.argv", [
