@@ -227,7 +227,8 @@ def _rounded_operator(
     """Evaluate an operator with operands and results perturbed by its rounding error.
 
     Operators are backward stable: a computed result is the exact result for slightly perturbed
-    operands. The perturbation grows with the number of summed terms.
+    operands. The perturbation grows with the number of summed terms. Others also keep the rounding
+    of intermediate values that are larger than the result.
     """
     rounding, operator = frame.rounding, get_operator(call.op)
     if rounding is None:
@@ -246,6 +247,10 @@ def _rounded_operator(
     perturbed = tuple(
         rounding.array(rounding.array(r, count.inner, count.units), count.outer) for r in several
     )
+    larger = operator.canceled(tuple(args))
+    if larger is not None:
+        error = rounding.array(larger, count.inner) - larger
+        perturbed = tuple(p + error for p in perturbed)
     return perturbed if isinstance(made, tuple) else perturbed[0]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...loop.element_functions import erf_of_arrays, sigmoid_of_arrays
 from ...loop.nodes import Binary, Element, Unary
 from .elementwise import Elementwise, number_like
-from .evaluation import Array, Evaluation
+from .evaluation import Array, Evaluation, ReferenceArg
 from .operator import operator
 from .shape_inference import CallFacts
 from .signature import AttributeSpec, OperandSpec, Signature
@@ -154,6 +154,13 @@ class Gelu(Elementwise):
         x = operands[0]
         apply = _tanh_gelu if run.attributes.text("approximate") == "tanh" else _erf_gelu
         return np.asarray(rounded(apply, x)).astype(x.dtype)
+
+    def canceled(self, operands: tuple[ReferenceArg, ...]) -> Array | None:
+        """Return the operand: below -1, one plus erf or tanh is small, and their rounding is not.
+
+        The error is at most four roundings of the operand; a quarter of it is the usual one.
+        """
+        return np.nan_to_num(operands[0], nan=0, posinf=0, neginf=0) / 4
 
 
 def _erf_gate(x: Element) -> Element:

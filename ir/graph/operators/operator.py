@@ -88,6 +88,15 @@ class Operator(ABC):
         """Compute a call with NumPy; all float results are float64 if ``wide``."""
         return self.evaluate(Evaluation(self.name, self.signature, args, attributes, wide=wide))
 
+    def canceled(self, operands: tuple[ReferenceArg, ...]) -> Array | None:
+        """Return the largest intermediate values whose rounding the results keep.
+
+        An operator is backward stable unless it overrides this method: a computed result is the
+        exact result for slightly perturbed operands.
+        """
+        del operands
+        return None
+
     def lower(
         self,
         name: str,

@@ -86,6 +86,30 @@ def test_compiled_networks_agree_and_small_faults_do_not(size: int) -> None:
         assert f"result {k}[" in str(found)
 
 
+GELU = """
+n = symbols("n", lower=1)
+
+@graph_func
+def main(x: Tensor[(n,), f32]):
+    y: Tensor[(n,), f32] = gelu(x, approximate="{kind}")
+    return y
+"""
+
+
+@pytest.mark.parametrize("kind", ["none", "tanh"])
+@pytest.mark.parametrize("count", [1, 100])
+def test_the_rounding_of_canceled_values_is_allowed(count: int, kind: str) -> None:
+    """For -5, one plus erf keeps few digits; the error is at most 4 u abs(x)."""
+    x = np.linspace(-5.0, -5.4, count).astype(np.float32)
+    module = tw.parse(GELU.format(kind=kind))
+    exact = interpreted(module, "main", [x])
+    got = tw.compile(module)(x)
+    seen = compare([got], exact)
+    assert seen.agrees, seen
+    assert (exact.allowed[0] <= 6 * 2.0**-24 * np.abs(x)).all()
+    assert not compare([got + 10 * 2.0**-24 * np.abs(x)], exact).agrees
+
+
 def test_any_order_of_a_sum_of_positive_terms_agrees() -> None:
     """Terms of one sign maximize the rounding errors of the running sum."""
     x = np.abs(draw(1000))
