@@ -158,8 +158,8 @@ class _Reader:
         terms = self._terms(term)
         scales = {} if terms is None else {digit: scale for scale, digit in terms}
         reach = _ONE
-        for digit in digits:
-            if scales[digit] is not reach or not self._from_zero(digit):
+        for digit in digits:  # a merged digit is the whole number, not a term of it
+            if scales.get(digit, _ONE) is not reach or not self._from_zero(digit):
                 return False
             reach = simplify(reach * digit.extent, self._facts)
         return not isinstance(term, Add) or term.constant == 0

@@ -90,3 +90,21 @@ def test_a_quotient_that_the_divisor_divides_in_parts(divisor, threads):
     assert not injective_in((quotient,), loops, facts)
     assert not injective_in((quotient, number % (divisor - 1)), loops, facts)
     assert not injective_in((quotient, (3 * i + j) % divisor), loops, facts)
+
+
+@pytest.mark.parametrize("inner", [2, 7, 11])
+def test_a_quotient_of_a_quotient_that_the_divisor_divides_in_parts(inner):
+    """The digits of ``(256 * i + j) // 5`` are those of ``51 * i + (i + j) // 5``."""
+    i, j = var("i", lower=0, upper=7), var("j", lower=0, upper=255)
+    loops = {i: Interval.full(as_expr(8)), j: Interval.full(as_expr(256))}
+    quotient, remainder = (i * 256 + j) // 5, (i * 256 + j) % 5
+    digits = (51 * i + (i + j) // 5) // inner, (51 * i + (i + j) // 5) % inner
+    found = injective_in((*digits, remainder), loops, Facts())
+    values = set()
+    for a, b in itertools.product(range(8), range(256)):
+        env = {i: a, j: b}
+        values.add(tuple(evaluate(index, env) for index in (*digits, remainder)))
+        assert evaluate(digits[0] * inner + digits[1], env) == evaluate(quotient, env)
+    assert len(values) == 8 * 256
+    assert found == {i, j}
+    assert not injective_in(digits, loops, Facts())
