@@ -73,3 +73,33 @@ def test_guards_that_skip_the_first_iterations_are_not_vectorized():
     problems = sch.check(Vectorize(inner))
     message = "loop 'j_1' binds an ordered iteration variable of block 'sums'"
     assert any(message in problem.message for problem in problems)
+
+
+LOCAL_START = """
+n, m = symbols("n m", lower=1)
+
+@prim_func
+def f(x: Buffer[(n, m), f32], s: Buffer[(n,), f32], y: Out[(n, m), f32]):
+    for i in range(n):
+        for j in range(m):
+            with block("sums"):
+                vi, vj = spatial(i), ordered(j)
+                t = s[vi] * 2.0
+                q = t * t + 1.0
+                u = x[vi, vj] + t
+                y[vi, vj] = scan(add, u, start=q)
+"""
+
+
+@pytest.mark.parametrize("factors", [(None, 8), (None, 2, 8), (2, None, 5)])
+def test_the_start_of_a_scan_is_a_local(factors):
+    target = Target("cpu")
+    sch = Schedule(parse(LOCAL_START), target)
+    *_, inner = sch.split(sch.get_loops("sums")[-1], factors=factors)
+    sch.vectorize(inner)
+    exe = compile(sch, target)
+    for n, m in (*SIZES, (3, 8), (1, 40)):
+        x = np.arange(n * m, dtype=np.float32).reshape(n, m) % 7
+        s = np.arange(n, dtype=np.float32) - 1
+        (want,) = call_prim(parse(LOCAL_START).prims[0], [x, s])
+        np.testing.assert_array_equal(exe(x, s), want)
