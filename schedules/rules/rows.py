@@ -87,7 +87,7 @@ def schedule_rows(sch: Schedule, function: FunctionRef) -> None:
             sch.vectorize_block(ref, lanes_of(sch, ref))
     for part in parts:
         if part is not None:
-            sch.parallel(part)
+            _parallelize(sch, part)
     if not pattern.shared:
         return
     for outer in dict.fromkeys(sch.get_loops(ref)[0] for ref in refs):
@@ -96,7 +96,7 @@ def schedule_rows(sch: Schedule, function: FunctionRef) -> None:
 
 
 def _parallelize(sch: Schedule, outer: LoopRef) -> None:
-    """Run the rows in parallel; groups of rows where packed results of rows share a byte."""
+    """Run rows or parts in parallel; groups of them where their packed results share a byte."""
     group = packed_ranks(sch, outer)
     if not parallelize(sch, outer) and set(group) == {1}:
         sch.parallel(sch.split(outer, (None, group[1]))[0])

@@ -90,6 +90,34 @@ def test_all_elements_are_reduced_in_parallel_parts(m):
         np.testing.assert_allclose(results[2] / m, x.astype(np.float64).var(), rtol=1e-5)
 
 
+EXTREME = """
+m = symbols("m", lower=0)
+
+@prim_func
+def random(x: Buffer[(m,), {t}], value: Out[(), {t}], at: Out[(), i64]):
+    for k in range(m):
+        with block("extreme"):
+            vk = reduce(k)
+            with init(): value[()], at[()] = {low}, 0
+            value[()], at[()] = argmax(x[vk], vk)
+"""
+
+
+@pytest.mark.parametrize(("t", "low"), CASES[:2])
+@pytest.mark.parametrize("m", [0, 1, PART, 4 * PART + 5])
+def test_packed_partial_results_are_combined_in_parallel_groups(t, low, m):
+    """Partial results of two parts share a byte, so a thread computes the parts of whole bytes."""
+    text = EXTREME.format(t=t, low=low)
+    target = Target("cpu", features=("avx2",))
+    function = with_default_schedule(parse(text), target).prim("random")
+    kinds = [s.kind for s in walk(function.body) if isinstance(s, For)]
+    assert kinds == ["parallel", "serial", "serial", "vectorized", "serial"]
+    original = oracles.Original(Program("extreme", text), parse(text))
+    kernel = oracles.native(function, "avx2", opt=0)
+    (symbol,) = original.function.params[0].buffer.shape[0].free
+    oracles.run_native(original, kernel, {symbol: m}, "native code")
+
+
 WELFORD_ROWS = """
 n, m = symbols("n m", lower=0)
 
