@@ -23,8 +23,9 @@ from ..progress import ProgressOption, Report as Progress, progress_of
 from ..schedules import Schedule, State
 from ..schedules.rules import apply_defaults
 from ..schedules.step_watcher import watching
+from ..schedules.targets import program_target
 from ..target.host import available_threads, with_level
-from ..target.target import Target, as_target
+from ..target.target import Target
 from .artifact import Artifact, ArtifactError
 from .build.build_objects import build_jobs, host_job, host_target, source_version, target_key
 from .build.object_cache import DiskCache, default_cache
@@ -358,8 +359,7 @@ def default_scheduled(module: Module, target: Target) -> tuple[Module, State]:
         If a divisor, a clamped range, or a declared range is neither proved nor checked at entry.
     """
     module = checked_program(module)
-    machine = target if target.is_gpu else with_level(target)
-    schedule = Schedule(with_entries(module), machine)
+    schedule = Schedule(with_entries(module), with_level(target))
     apply_defaults(schedule)
     return with_in_place(module, schedule.module), schedule.state
 
@@ -498,13 +498,6 @@ def _program_hint(program: object) -> str:
     return "create a module with parse(text), from_exported_program(program) or from_onnx(path)"
 
 
-def own_target(program: Module | Schedule | State) -> Target | None:
-    """Return the target of a schedule or state; None for a module."""
-    if isinstance(program, Module):
-        return None
-    return program.state.target if isinstance(program, Schedule) else program.target
-
-
 def _own_steps(program: Module | Schedule | State) -> Mapping[int, str]:
     state = _state(program)
     return {} if state is None else step_texts([state])
@@ -537,7 +530,7 @@ def compile(
     program : Module, Schedule or State
         The program to compile. Unscheduled kernels get the default schedule of their kind.
     target : str or Target, optional
-        The target; by default the target of the schedule, or the host CPU.
+        The target; by default that of the schedule, that of the functions, or the host CPU.
     debug : bool
         Check every memory access at run time; an access out of bounds raises a
         :class:`KernelError` with the buffer and the index.
@@ -566,6 +559,8 @@ def compile(
     ------
     CompileError
         If code generation fails, times out or is canceled; the message names the kernel.
+    TargetMismatchError
+        If a function states another target.
 
     Examples
     --------
@@ -582,9 +577,8 @@ def compile(
     array([0., 2., 4.], dtype=float32)
     """
     module = module_of(program)
-    if target is None:
-        target = own_target(program)
-    chosen, log = as_target(target), verbose_log() if verbose else BuildLog()
+    chosen = program_target(program, target)
+    log = verbose_log() if verbose else BuildLog()
     with progress_of("compiling", False if verbose and progress is None else progress) as report:
         options = BuildOptions(
             debug=debug, workers=workers or 0, timeout=timeout, progress=report, cancel=cancel,

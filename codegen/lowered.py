@@ -15,9 +15,10 @@ from ..ir.module import Module
 from ..nearest import did_you_mean, listed
 from ..progress import ProgressOption, Report, progress_of
 from ..schedules import Schedule, State
-from ..target.target import Target, as_target
+from ..schedules.targets import program_target
+from ..target.target import Target
 from .build.worker_pool import CancelToken
-from .compiler import module_of, own_target
+from .compiler import module_of
 from .stage_results import Form, StageResults
 from .stages import HOST, Stage, find_stage, stage_before, stages_of
 
@@ -271,9 +272,7 @@ def lower(
         return i32(0)
     """
     module = _module(program)
-    if target is None and isinstance(program, Schedule | State):
-        target = own_target(program)
-    machine = as_target(target)
+    machine = program_target(program if isinstance(program, Schedule | State) else module, target)
     if stop_after is not None:
         find_stage(stop_after, machine)  # A misspelled pass is reported before scheduling.
     with progress_of("lowering", progress) as report:
@@ -336,9 +335,7 @@ def stage_text(
         If the function does not exist at the stage.
     """
     module = _module(program)
-    if target is None and isinstance(program, Schedule | State):
-        target = own_target(program)
-    machine = as_target(target)
+    machine = program_target(program if isinstance(program, Schedule | State) else module, target)
     find_stage(stage, machine)
     own = module.functions.get(kernel)
     if isinstance(own, PrimFunc) and stage != HOST:

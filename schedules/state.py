@@ -12,6 +12,8 @@ from ..ir.identity import STEP_STRIDE, UidSource
 from ..ir.loop.nodes import INTRINSIC, Block, Buffer, For, PrimFunc
 from ..ir.module import Module
 from ..ir.symbolic import Var
+from ..target.effective import merged_target
+from ..target.host import with_level
 from ..target.target import Target
 from .handles import (
     BindingRef,
@@ -101,6 +103,17 @@ class State:
     def ordinal(self) -> int:
         """The number of the next step, from which its uids are minted."""
         return self.first + len(self.trace)
+
+    def target_of(self, function: str) -> Target | None:
+        """Return the effective target of a loop-level function; None if none is stated.
+
+        It is that of the schedule with the options that the function states, or that of the
+        function if they conflict. The features of the host CPU are explicit.
+        """
+        own, chosen = self.module.prim(function).target, self.target
+        if own is not None:
+            chosen = own if chosen is None else merged_target(chosen, own) or own
+        return None if chosen is None else with_level(chosen)
 
     def tree(self, function: str) -> Tree:
         """Return the index of a loop-level function."""

@@ -14,7 +14,8 @@ from ..errors import TilewrightError
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
 from ..schedules import Schedule
-from ..target.target import Target, as_target
+from ..schedules.targets import program_target
+from ..target.target import Target
 from .bench import Bench
 from .protocol import Update
 from .serialization import update_to_plain
@@ -72,9 +73,10 @@ class Workbench(anywidget.AnyWidget):
         height: int = HEIGHT,
     ) -> None:
         """Start a session; nothing is compiled until it is requested."""
-        chosen = as_target(target)
-        shared = isinstance(program, Schedule)
-        schedule = program if shared else Schedule(program, chosen)
+        if isinstance(program, PrimFunc):
+            program = Module().with_functions(program)
+        chosen = program_target(program, target)
+        schedule = program if isinstance(program, Schedule) else Schedule(program, chosen)
         self.session = Session(schedule, Bench(chosen), publish=self._publish)
         super().__init__(_esm=_asset("widget.js"), _css=_asset("widget.css"), _height=height)
         self.on_msg(self._receive)

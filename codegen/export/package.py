@@ -18,11 +18,12 @@ from ...ir.dtype import DTYPES
 from ...ir.module import Constant, Module
 from ...progress import ProgressOption, Report, part_of, progress_of
 from ...schedules import Schedule, State
+from ...schedules.targets import program_target
 from ...target.host import with_level
-from ...target.target import Target, as_target
+from ...target.target import Target
 from ..artifact import Artifact
 from ..build.rtlib_object import rtlib_object_code
-from ..compiler import BuildOptions, compile_artifact, module_of, own_target
+from ..compiler import BuildOptions, compile_artifact, module_of
 from ..lower.host.entry_wrappers import CALL, INTO, public_name
 from ..manifest import FunctionSpec, to_json
 from ..rtlib import layout
@@ -110,7 +111,7 @@ def export(
     """
     _check(kind, name)
     module, made = module_of(program), _path(directory)
-    resolved = _for_kind(as_target(target if target is not None else own_target(program)), kind)
+    resolved = _for_kind(program_target(program, target), kind)
     temporary = _temporary_folder(made)
     # A subfolder, because only the owner may read the temporary folder itself.
     folder = temporary / "made"

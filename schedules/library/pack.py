@@ -22,7 +22,9 @@ def _suggested(state: State, selection: Handle) -> Iterator[Composite]:
         block = state.block(selection)
         if isinstance(found, Matmul) and found.packable and found.block is block:
             dtype = block.writes[0].buffer.dtype
-            yield pack(selection, machine_of(state.target).tile(dtype).columns)
+            yield pack(
+                selection, machine_of(state.target_of(selection.function)).tile(dtype).columns
+            )
 
 
 @composite(suggest=_suggested)

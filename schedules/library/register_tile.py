@@ -21,7 +21,8 @@ def _suggested(state: State, selection: Handle) -> Iterator[Composite]:
     if isinstance(selection, BlockRef):
         found = classify(state.module.prim(selection.function))
         if isinstance(found, Matmul) and found.block is state.block(selection):
-            tile = machine_of(state.target).tile(found.block.writes[0].buffer.dtype)
+            machine = machine_of(state.target_of(selection.function))
+            tile = machine.tile(found.block.writes[0].buffer.dtype)
             yield register_tile(selection, tile.rows, tile.columns)
 
 

@@ -71,16 +71,16 @@ def schedule_copy(sch: Schedule, copy: BlockRef, columns: int, group: int = 1) -
     ['parallel', 'serial', 'vectorized']
     """
     block, loops = sch.state.block(copy), sch.get_loops(copy)
-    instruction = _instruction(sch, block, columns, group)
+    instruction = _instruction(sch, copy, columns, group)
     if instruction and _whole_groups(sch, block, loops, group):
         _interleave(sch, loops, columns, group, instruction)
     elif loops:  # a dimension of one element has no loop
         sch.vectorize_nest(copy, columns)
 
 
-def _instruction(sch: Schedule, block: Block, columns: int, group: int) -> str:
+def _instruction(sch: Schedule, copy: BlockRef, columns: int, group: int) -> str:
     """Return the packing instruction of the target for a dtype and a tile; empty without one."""
-    machine = machine_of(sch.state.target)
+    block, machine = sch.state.block(copy), machine_of(sch.state.target_of(copy.function))
     return machine.packing(block.writes[0].buffer.dtype, Tile(1, columns, group))
 
 

@@ -28,7 +28,7 @@ def lanes_of(sch: Schedule, block: BlockRef) -> int:
     them.
     """
     found = sch.state.block(block)
-    lanes = machine_of(sch.state.target).lanes(found.writes[0].buffer.dtype)
+    lanes = machine_of(sch.state.target_of(block.function)).lanes(found.writes[0].buffer.dtype)
     if found.reducer is None or found.init is None:
         return lanes
     loops = sch.state.tree(block.function).loops_above(found)

@@ -98,7 +98,7 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
     found = sch.module.functions.get(function.function)
     if not isinstance(found, PrimFunc) or is_scheduled(found):
         return
-    target = sch.state.target
+    target = sch.state.target_of(function.function)
     if target is not None and target.is_gpu:
         _schedule_for_gpu(sch, function)
     else:

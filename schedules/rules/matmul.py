@@ -84,7 +84,7 @@ def schedule_matmul(sch: Schedule, function: FunctionRef) -> None:
     mm = sch.get_function(name='mm')
     sch.schedule_matmul(function=mm)
     """
-    name, machine = function.function, machine_of(sch.state.target)
+    name, machine = function.function, machine_of(sch.state.target_of(function.function))
     _inline_weights(sch, name)
     pattern = classify(sch.module.prim(name))
     if not isinstance(pattern, Matmul):

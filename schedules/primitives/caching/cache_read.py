@@ -191,9 +191,10 @@ class CacheRead(Primitive):
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
         """Yield the step for every buffer that the selected block reads."""
         if isinstance(selection, BlockRef):
+            target = state.target_of(selection.function)
             for buffer in dict.fromkeys(a.buffer for a in reads(state.block(selection))):
                 ref = BufferRef(selection.function, buffer.uid, buffer.name)
                 yield cls(selection, ref, "global")
                 yield cls(selection, ref, "local")
-                if state.target is not None and state.target.is_gpu:
+                if target is not None and target.is_gpu:
                     yield cls(selection, ref, "shared")

@@ -164,8 +164,10 @@ class Bind(Primitive):
     @classmethod
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
         """Yield the free axes for a selected serial loop, unless the target is a CPU."""
-        cpu = state.target is not None and not state.target.is_gpu
-        if cpu or not isinstance(selection, LoopRef):
+        if not isinstance(selection, LoopRef):
+            return
+        target = state.target_of(selection.function)
+        if target is not None and not target.is_gpu:
             return
         if state.loop(selection).kind != "serial":
             return
@@ -212,7 +214,7 @@ class Bind(Primitive):
 
     def _extent(self, state: State) -> Iterator[Problem]:
         loop = state.loop(self.loop)
-        limit = limits_of(state.tree(self.loop.function).function.target).axes.get(self.thread)
+        limit = limits_of(state.target_of(self.loop.function)).axes.get(self.thread)
         size = const_value(loop.extent)
         text = to_text(loop.extent)
         if size is None and self.thread not in BLOCK_AXES:
@@ -260,7 +262,7 @@ class Bind(Primitive):
         total = 1
         for size in sizes.values():
             total *= size
-        limit = limits_of(state.tree(self.loop.function).function.target).threads
+        limit = limits_of(state.target_of(self.loop.function)).threads
         if total > limit:
             parts = " * ".join(f"{size} ({axis})" for axis, size in sizes.items())
             product = f"{parts} = {total}" if len(sizes) > 1 else parts

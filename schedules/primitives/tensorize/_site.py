@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....ir.analysis import Tree
 from ....ir.loop.nodes import Block, Buffer, For, Stmt
 from ....ir.symbolic import free_vars
-from ....target.target import provides
+from ....target.target import Target, provides
 from ...handles import BlockRef, BufferRef, Handle, LoopRef, loop_ref
 from ...intrinsics.contract import Intrinsic
 from ...intrinsics.difference import Difference
@@ -98,7 +98,7 @@ def _compared(state: State, where: LoopRef | BlockRef, intrinsic: Intrinsic) -> 
         *_init_differences(state, where, unified, intrinsic),
         *_block_differences(unified),
         *_thread_differences(state, where, intrinsic),
-        *_target_differences(state, intrinsic),
+        *_target_differences(state.target_of(where.function), intrinsic),
     )
     return TensorizeSite(state, where, intrinsic, unified, differences)
 
@@ -158,8 +158,7 @@ def _thread_differences(
             )
 
 
-def _target_differences(state: State, intrinsic: Intrinsic) -> Iterator[Difference]:
-    target = state.target
+def _target_differences(target: Target | None, intrinsic: Intrinsic) -> Iterator[Difference]:
     if target is None:
         return
     missing = [need for need in intrinsic.needs if provides(target, need) is False]

@@ -104,8 +104,12 @@ def _rows(site: TensorizeSite) -> Iterator[Row]:
     yield from _body_rows(site.unified.program, pattern, marks)
     yield from _buffer_rows(site.unified, site.intrinsic, marks)
     needs = ", ".join(site.intrinsic.needs)
-    target = "any target" if site.state.target is None else str(site.state.target)
-    yield Row(target, f"needs {needs}" if needs else "", marks.take(kinds=("target",)))
+    target = site.state.target_of(site.where.function)
+    yield Row(
+        "any target" if target is None else str(target),
+        f"needs {needs}" if needs else "",
+        marks.take(kinds=("target",)),
+    )
     rest = marks.take()
     if rest:
         yield Row("", f"executed by a {site.intrinsic.scope}", rest)

@@ -121,7 +121,8 @@ def _others(site: TensorizeSite) -> Iterator[Primitive]:
     """Yield other intrinsics that match without changes, the most similar names first."""
     own = site.intrinsic
     family = own.name.split(".")
-    found = [i for i in intrinsics_for(site.state.target) if i is not own]
+    target = site.state.target_of(site.where.function)
+    found = [i for i in intrinsics_for(target) if i is not own]
     found.sort(key=lambda i: -sum(a == b for a, b in zip(family, i.name.split("."), strict=False)))
     for intrinsic in found:
         if not site_of(site.state, site.where, intrinsic).differences:

@@ -308,7 +308,7 @@ def _ranked(state: State, where: LoopRef | BlockRef) -> list[tuple[tuple[int, in
         return []
     loops = sum(isinstance(s, For) for s in walk(start))
     found: list[tuple[tuple[int, int, int], int, str]] = []
-    for intrinsic in intrinsics_for(state.target):
+    for intrinsic in intrinsics_for(state.target_of(where.function)):
         if len(pattern_loops(intrinsic)) > loops:
             continue
         site = site_of(state, where, intrinsic)
