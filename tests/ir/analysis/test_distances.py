@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from tilewright.ir.analysis.distances import equal_pairs, never_overlap
-from tilewright.ir.symbolic import as_expr, evaluate, var
+from tilewright.ir.symbolic import as_expr, var
 
 LOOSE = 40
 """The largest value of a variable without a declared upper bound in an enumeration."""
@@ -20,46 +19,45 @@ def numbered(name: str, upper: int | None):
 
 @st.composite
 def distances(draw):
-    """Draw a linear distance, its variables, and two pairs of variables with equal ranges."""
+    """Draw a linear distance, its coefficients, and two pairs of variables with equal ranges."""
     extents = [draw(st.integers(0, 4)) for _ in range(2)]
     pairs = [(numbered("a", e), numbered("b", e)) for e in extents]
     free = [numbered("f", draw(st.sampled_from([0, 1, 3, None]))) for _ in range(2)]
     scale = st.integers(-9, 9)
-    distance = as_expr(draw(st.integers(-6, 6)))
+    offset, terms = draw(st.integers(-6, 6)), {}
     for mine, other in pairs:
-        weight = draw(scale)
-        distance = distance + weight * mine - weight * other
-    for one in free:
-        distance = distance + draw(scale) * one
-    return distance, pairs, free
+        terms[mine] = draw(scale)
+        terms[other] = -terms[mine]
+    terms |= {one: draw(scale) for one in free}
+    distance = sum((scale * v for v, scale in terms.items()), as_expr(offset))
+    return distance, offset, terms, pairs
 
 
-def values(distance, pairs, free):
-    """Yield all values of the variables of a distance, and the distance."""
-    names = [v for v in (*free, *itertools.chain(*pairs)) if v in distance.free]
-    ranges = [range((LOOSE if v.upper is None else v.upper) + 1) for v in names]
-    for found in itertools.product(*ranges):
-        known = dict(zip(names, found, strict=True))
-        yield known, evaluate(distance, known)
+def values(offset, terms):
+    """Return all values of the variables, and the distances, as arrays that broadcast."""
+    ranges = [np.arange((LOOSE if v.upper is None else v.upper) + 1) for v in terms]
+    grids = dict(zip(terms, np.ix_(*ranges), strict=True))
+    return grids, offset + sum(scale * grids[v] for v, scale in terms.items())
 
 
 @settings(max_examples=40, deadline=None)
 @given(distances(), st.tuples(st.integers(1, 4), st.integers(1, 4)))
 def test_accesses_that_never_overlap(drawn, sizes):
-    distance, pairs, free = drawn
+    distance, offset, terms, _ = drawn
     if never_overlap(distance, sizes):
-        for known, found in values(distance, pairs, free):
-            assert not -sizes[1] < found < sizes[0], known
+        _, found = values(offset, terms)
+        assert not np.any((-sizes[1] < found) & (found < sizes[0]))
 
 
 @settings(max_examples=40, deadline=None)
 @given(distances(), st.integers(1, 4))
 def test_pairs_that_are_equal_where_accesses_overlap(drawn, size):
-    distance, pairs, free = drawn
+    distance, offset, terms, pairs = drawn
     equal = equal_pairs(distance, pairs, size)
-    for known, found in values(distance, pairs, free):
-        if -size < found < size:
-            assert all(known.get(a, 0) == known.get(b, 0) for a, b in equal), known
+    grids, found = values(offset, terms)
+    overlap = (-size < found) & (found < size)
+    for a, b in equal:
+        assert not np.any(overlap & (grids[a] != grids[b])), (a, b)
 
 
 A, B = numbered("a", 3), numbered("b", 3)
