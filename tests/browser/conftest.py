@@ -12,9 +12,16 @@ from playwright.sync_api import expect
 from tests.browser.lab import TIMEOUT, Lab, running_lab
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+    from playwright.sync_api import (
+        Browser,
+        BrowserContext,
+        ConsoleMessage,
+        Error,
+        Page,
+        ViewportSize,
+    )
 
 FOREIGN_MESSAGES = tuple(
     map(
@@ -27,6 +34,8 @@ FOREIGN_MESSAGES = tuple(
 )
 """Console messages of JupyterLab itself; any other message fails the test."""
 
+VIEWPORT: ViewportSize = {"width": 1500, "height": 1050}
+
 FAILED_PANE = ".tw-empty[role=alert]"
 """The selector of a pane that could not be rendered."""
 
@@ -37,9 +46,16 @@ class Watch:
 
     errors: list[str] = field(default_factory=list)
 
-    def page(self, page: Page) -> None:
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
+    def start(self, page: Page) -> None:
+        page.on("pageerror", self.error)
         page.on("console", self.console)
+
+    def stop(self, page: Page) -> None:
+        page.remove_listener("pageerror", self.error)
+        page.remove_listener("console", self.console)
+
+    def error(self, error: Error) -> None:
+        self.errors.append(str(error))
 
     def console(self, message: ConsoleMessage) -> None:
         text = f"{message.type}: {message.text} ({message.location.get('url')})"
@@ -58,9 +74,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield lab
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lab(server: Lab) -> Iterator[Lab]:
-    """The server for one test; its kernels are shut down afterwards."""
+    """The server for the tests of one file; its kernels are shut down afterwards."""
     yield server
     server.end_kernels()
 
@@ -69,29 +85,52 @@ def lab(server: Lab) -> Iterator[Lab]:
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """A browser context whose cache all pages share, because JupyterLab's files are large."""
     expect.set_options(timeout=TIMEOUT)
-    context = browser.new_context(viewport={"width": 1500, "height": 1050})
+    context = browser.new_context(viewport=VIEWPORT)
     yield context
     context.close()
 
 
+@pytest.fixture(scope="module")
+def notebooks(context: BrowserContext, lab: Lab) -> Iterator[dict[str, Page]]:
+    """The pages of the notebooks that tests of one file have opened."""
+    pages: dict[str, Page] = {}
+    yield pages
+    for page in pages.values():
+        page.close()
+
+
 @pytest.fixture
-def open_notebook(context: BrowserContext, lab: Lab) -> Iterator[Callable[..., Page]]:
+def open_notebook(
+    context: BrowserContext, lab: Lab, notebooks: dict[str, Page]
+) -> Iterator[Callable[..., Page]]:
     """Open a notebook and run all cells, or the cells above the cell with an id.
 
-    An error in the page, a warning in its console, or a pane that failed to render fails the test.
+    With ``cells``, the notebook is written before it is opened. Tests of one file that open the
+    same notebook share its page and its kernel; the cells run again, so that each test has a new
+    workbench. An error in the page, a warning in its console, or a pane that failed to render
+    fails the test.
     """
     watch = Watch()
     pages: list[Page] = []
 
-    def open_(name: str, before: str = "") -> Page:
-        page = context.new_page()
+    def open_(name: str, cells: Sequence[str] = (), before: str = "") -> Page:
+        page = notebooks.get(name)
+        if page is None:
+            if cells:
+                lab.write(name, cells)
+            page = notebooks[name] = context.new_page()
+            watch.start(page)
+            lab.open(page, name, before)
+        else:
+            watch.start(page)
+            page.set_viewport_size(VIEWPORT)
+            page.mouse.move(0, 0)
+            lab.run_again(page, before)
         pages.append(page)
-        watch.page(page)
-        lab.open(page, name, before)
         return page
 
     yield open_
     for page in pages:
         watch.check_panes(page)
-        page.close()
+        watch.stop(page)
     assert watch.errors == []

@@ -20,7 +20,7 @@ from playwright.sync_api import TimeoutError  # noqa: A004  # named by playwrigh
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from playwright.sync_api import Page
@@ -66,6 +66,9 @@ STARTED = """() => {
 
 STATUS = "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status"
 
+CLEAR = "() => window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')"
+"""Remove the outputs and the execution counts of all cells."""
+
 RUN_ALL = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
 RUN_ABOVE = """(id) => {
     const notebook = window.jupyterapp.shell.currentWidget.content;
@@ -85,7 +88,7 @@ class Lab:
     url: str
     root: Path
 
-    def write(self, name: str, cells: list[str]) -> None:
+    def write(self, name: str, cells: Sequence[str]) -> None:
         """Write a notebook of code cells to the folder."""
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
@@ -104,6 +107,17 @@ class Lab:
         page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.ready")
         page.wait_for_function(IDLE)
         page.wait_for_function(LOADED, arg=before)
+        self._run(page, before)
+
+    def run_again(self, page: Page, before: str = "") -> None:
+        """Run the cells of an open page again, and wait for the new workbench."""
+        page.set_default_timeout(START)
+        page.wait_for_function(IDLE)
+        page.evaluate(CLEAR)
+        page.wait_for_selector(".tw-root", state="detached")
+        self._run(page, before)
+
+    def _run(self, page: Page, before: str) -> None:
         run(page, before)
         connected(page)
         page.wait_for_function(IDLE)

@@ -18,15 +18,13 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Locator, Page
 
-    from tests.browser.lab import Lab
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def page(lab: Lab, open_notebook: Callable[..., Page]) -> Page:
-    lab.write("matmul.ipynb", [PROGRAM])
-    return open_notebook("matmul.ipynb")
+def page(open_notebook: Callable[..., Page]) -> Page:
+    return open_notebook("matmul.ipynb", [PROGRAM])
 
 
 def screenshot(page: Page, name: str) -> None:

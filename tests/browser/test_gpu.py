@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from tests.browser.lab import Lab
 
 pytestmark = pytest.mark.browser
 
@@ -47,9 +46,8 @@ wb
 
 
 @pytest.fixture
-def page(lab: Lab, open_notebook: Callable[..., Page]) -> Page:
-    lab.write("emulated.ipynb", [PROGRAM])
-    return open_notebook("emulated.ipynb")
+def page(open_notebook: Callable[..., Page]) -> Page:
+    return open_notebook("emulated.ipynb", [PROGRAM])
 
 
 def test_race_invalid_axis_and_ptx(page: Page) -> None:

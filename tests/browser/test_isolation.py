@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Locator, Page
 
-    from tests.browser.lab import Lab
 
 pytestmark = pytest.mark.browser
 
@@ -98,9 +97,8 @@ PRESS_CANCEL = """async () => {
 
 
 @pytest.fixture
-def page(lab: Lab, open_notebook: Callable[..., Page]) -> Page:
-    lab.write("isolation.ipynb", [PROGRAM])
-    return open_notebook("isolation.ipynb")
+def page(open_notebook: Callable[..., Page]) -> Page:
+    return open_notebook("isolation.ipynb", [PROGRAM])
 
 
 def execute(page: Page, cell: str) -> None:

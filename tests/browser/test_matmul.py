@@ -42,9 +42,8 @@ wb
 
 
 @pytest.fixture
-def page(lab: Lab, open_notebook: Callable[..., Page]) -> Page:
-    lab.write("matmul.ipynb", [PROGRAM])
-    return open_notebook("matmul.ipynb")
+def page(open_notebook: Callable[..., Page]) -> Page:
+    return open_notebook("matmul.ipynb", [PROGRAM])
 
 
 def test_split_changes_the_loops(page: Page) -> None:

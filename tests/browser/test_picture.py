@@ -37,8 +37,7 @@ SIZE = {"width": 1660, "height": 1000}
 
 
 def test_picture_of_the_readme(open_notebook: Callable[..., Page], lab: Lab) -> None:
-    lab.write("picture.ipynb", [MODEL])
-    page = open_notebook("picture.ipynb")
+    page = open_notebook("picture.ipynb", [MODEL])
     page.set_viewport_size(SIZE)
     page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
     page.get_by_role("button", name="Compile").click()

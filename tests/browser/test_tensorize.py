@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from tests.browser.lab import Lab
 
 pytestmark = pytest.mark.browser
 
@@ -40,9 +39,8 @@ TILE = "avx2.fma.f32.6x16"
 
 
 @pytest.fixture
-def page(lab: Lab, open_notebook: Callable[..., Page]) -> Page:
-    lab.write("tensorize.ipynb", [PROGRAM])
-    return open_notebook("tensorize.ipynb")
+def page(open_notebook: Callable[..., Page]) -> Page:
+    return open_notebook("tensorize.ipynb", [PROGRAM])
 
 
 def test_mismatch_is_displayed_and_fixed(page: Page) -> None:
