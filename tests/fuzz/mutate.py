@@ -207,6 +207,7 @@ def quiet(work: Callable[[], Any], limit: float) -> Any:
         with Path(os.devnull).open("w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
             os.dup2(nowhere.fileno(), 2)
+        gc.unfreeze()  # the objects that exist when the tests start are frozen
         for cached in gc.get_objects():
             if type(cached) is functools._lru_cache_wrapper:
                 cached.cache_clear()
