@@ -8,7 +8,7 @@ from typing import Final, TypeGuard, assert_never
 
 import numpy as np
 
-from ....ir.dtype import DType, f32, i64, u8
+from ....ir.dtype import DType, f32, f64, i64, u8
 from ....ir.loop import nodes as loop
 from ....ir.loop.visit import operands as loop_operands, walk_element
 from ....ir.narrowing import narrowed
@@ -200,13 +200,16 @@ class Elements:
         """Apply an element function, in the machine dtype that computes with its operands."""
         values = [self.value(x) for x in operands]
         lanes = max(map(lanes_of, values))
-        computed = (
+        computed = [
             self._computed(x.dtype, widen(v, lanes))[0]
             for x, v in zip(operands, values, strict=True)
-        )
-        found = apply_function(op, tuple(computed), self._code())
-        changed = element.dtype is dtype and not dtype.is_machine
-        return converted(found, dtype.compute, dtype) if changed else found
+        ]
+        if element.dtype is not dtype or dtype.is_machine:
+            return apply_function(op, tuple(computed), self._code())
+        wide = dtype.compute
+        if op == "fma":  # exact in double precision, where single precision rounds
+            computed, wide = [converted(v, dtype.compute, f64) for v in computed], f64
+        return converted(apply_function(op, tuple(computed), self._code()), wide, dtype)
 
     def _pair(self, left: loop.Element, right: loop.Element) -> tuple[Value, Value]:
         x, y = self.value(left), self.value(right)

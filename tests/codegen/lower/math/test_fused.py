@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.ir.dtype import DType, bf16, f16, f32, f64
+from tilewright.ir.dtype import DType, bf16, f8_e4m3, f8_e5m2, f16, f32, f64
 from tilewright.ir.loop.element_functions import FUNCTIONS
 
 from tests.codegen.functions import apply, elementwise
@@ -62,3 +62,20 @@ def test_powers_of_two_scale_with_one_rounding(dtype: DType, level: str) -> None
     found = apply(elementwise("ldexp", dtype, level, arity=2), x, n)
     same = same_bits(found, expected("ldexp", x, n))
     assert same.all(), (x[~same][:4], n[~same][:4], found[~same][:4])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("dtype", [f8_e4m3, f8_e5m2], ids=str)
+def test_products_and_sums_of_eight_bits_are_rounded_once(dtype: DType, level: str) -> None:
+    """Near a tie of products of large numbers, single precision loses the smallest numbers."""
+    every = np.arange(256, dtype=np.uint8)
+    x, y, z = (np.random.default_rng(k).permutation(np.tile(every, 24)) for k in range(3))
+    large = every[(every & 0x7F) > 0x60]
+    tiny = np.resize(every[(every & 0x7F) < 4], x.size)
+    arrays = [
+        np.concatenate(parts).view(dtype.numpy)
+        for parts in ((x, x), (y, np.resize(large, x.size)), (z, tiny))
+    ]
+    found = apply(elementwise("fma", dtype, level, arity=3), *arrays)
+    same = same_bits(found, expected("fma", *arrays))
+    assert same.all(), [a[~same][:4] for a in (*arrays, found)]
