@@ -12,7 +12,7 @@ iteration and the new values, then stores the results. ::
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..identity import NO_ORIGIN, Origins
@@ -36,6 +36,7 @@ from .reducers import (
     reducer_problems,
     update_statements,
     updating,
+    without_lets,
 )
 from .straight_line import joined
 from .visit import walk, walk_element
@@ -184,6 +185,13 @@ def scan_variable(block: Block) -> Var | None:
 def declaration_problems(block: Block) -> Iterator[str]:
     """Yield the violations of a block by its reducer, of which it is a reduction or a scan."""
     found = scanning(block)
+    body = without_lets(block.body)
+    if found is None and body is not block.body and scanning(replace(block, body=body)):
+        yield (
+            "a scan does not use integers that its block loads: store the terms that it combines "
+            "in a temporary, in a block before"
+        )
+        return
     if found is None:
         yield from reducer_problems(block)
         return

@@ -158,3 +158,23 @@ def test_other_bodies_are_not_scans():
     plain = sums("where(vj >= 1, y[vi, vj - 1], 0.0) + x[vi, vj]")
     assert scanning(block_of(plain)) is None
     assert scanning(block_of(SUMS)) is not None
+
+
+LOADED = """
+@prim_func
+def f(x: Buffer[(8,), f32], p: Buffer[(8,), i32], y: Out[(8,), f32]):
+    for j in range(8):
+        with block("sums"):
+            vj = ordered(j)
+            with {mode}(p[vj], 0, 8) as a:
+                y[vj] = {value}
+"""
+
+
+@pytest.mark.parametrize("mode", ["checked", "clamped"])
+def test_a_scan_of_terms_at_loaded_indices_names_the_reason(mode):
+    with pytest.raises(TilewrightError) as caught:
+        parse(LOADED.format(mode=mode, value="scan(add, x[a])"))
+    assert "store the terms that it combines in a temporary" in str(caught.value)
+    plain = LOADED.format(mode=mode, value="where(vj >= 1, y[vj - 1], 0.0) + x[a]")
+    assert scanning(block_of(plain)) is None
