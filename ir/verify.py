@@ -37,7 +37,7 @@ _MAX_EXCERPTS: Final = 3
 _MAX_LISTED: Final = 12
 """The number of violations that a message lists."""
 
-_LATER: Final = (rules.SYMBOLS, rules.CONSTANTS, rules.FACTS, rules.RECURSION)
+_LATER: Final = (rules.CONSTANTS, rules.FACTS, rules.RECURSION)
 """Rules that later parts of the compilation check, or that are checked at run time."""
 
 _COMPARED: Final = (rules.SHAPES, rules.LAST_VALUES)

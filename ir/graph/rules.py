@@ -73,7 +73,7 @@ SYMBOLS: Final = Rule(
     "G11",
     "symbols are defined",
     "every symbol is by itself a dimension or an integer of a parameter or of an earlier "
-    "match_cast",
+    "match_cast, or the only unknown n of a dimension a * n + b of a parameter",
     "add a parameter with the symbol as a dimension, or a match_cast",
 )
 RESULTS: Final = Rule(

@@ -10,7 +10,7 @@ from ..loop.nodes import PrimFunc
 from ..loop.verify import loop_violations
 from ..module import Module
 from ..naming import is_valid_name
-from ..symbolic import TRUE, Bool, Expr, Facts, Var, to_text
+from ..symbolic import TRUE, Bool, Expr, Facts, Var, determined_by, to_text
 from ..violations import Collector, Rule, Violation
 from . import rules
 from .calls import CallChecker
@@ -141,6 +141,18 @@ def symbols_of(info: Info) -> Iterator[Expr]:
             return
 
 
+def sizes_of(infos: Iterable[Info]) -> Iterator[Expr]:
+    """Yield the terms whose values are those of integers and dimensions of arguments."""
+    for info in infos:
+        match info:
+            case TensorInfo(shape=shape):
+                yield from shape or ()
+            case TupleInfo(fields=fields):
+                yield from sizes_of(fields)
+            case _:
+                yield from symbols_of(info)
+
+
 class _Checker:
     """The checker of one function; it tracks the values and symbols in scope."""
 
@@ -159,11 +171,12 @@ class _Checker:
         for param in func.params:
             if param.initial is not None:
                 self._operand(param.initial)
+        self._symbols |= determined_by(sizes_of(p.value.info for p in func.params))
         self._introduce([p.value.info for p in func.params])
         self._values |= {p.value for p in func.params}
-        for fact in (*func.facts, *func.facts.hints):
-            self._use(fact.predicate, "a fact")
         self._bindings(func.bindings, func.facts)
+        for fact in (*func.facts, *func.facts.hints):  # checked where all its symbols are bound
+            self._use(fact.predicate, "a fact")
         with self._out.inside("return"):
             for result in func.results:
                 self._operand(result)

@@ -7,7 +7,7 @@ against the computed value, which detects errors of shape inference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
@@ -51,7 +51,7 @@ from ..graph.operators import get_operator
 from ..loop.nodes import BufferParam, PrimFunc
 from ..module import Module
 from ..sizes import storage_bytes
-from ..symbolic import Expr, Fact, Var, const_value, evaluate, to_text
+from ..symbolic import Expr, Fact, Var, const_value, evaluate, to_text, unknown_of
 from .libraries import library_reference
 from .loops import InterpreterInputError, bound_problem, run_prim
 from .rounding import Rounding, not_exact
@@ -443,16 +443,36 @@ def _bindings(frame: _Frame, bindings: Sequence[Binding]) -> None:
         _match(frame, binding.value.info, datum, _where(frame, binding), bind=True)
 
 
-def _bind_sizes(frame: _Frame, info: Info, datum: Datum, where: str) -> None:
-    """Bind symbols that are by themselves dimensions; all parameters may use them."""
-    if isinstance(info, TensorInfo) and isinstance(datum, np.ndarray):
-        for dim, size in zip(info.shape or (), datum.shape, strict=False):
-            if isinstance(dim, Var):
-                _bind_symbol(frame, dim, int(size), where)
-    if isinstance(info, ShapeInfo) and isinstance(datum, tuple):
-        for dim, size in zip(info.dims or (), _integers(datum), strict=False):
-            if isinstance(dim, Var):
-                _bind_symbol(frame, dim, size, where)
+def _sizes(info: Info, datum: Datum) -> Iterator[tuple[Expr, int]]:
+    """Yield the terms of the dimensions and integers of an argument with their values."""
+    match info:
+        case TensorInfo(shape=dims) if dims and isinstance(datum, np.ndarray):
+            yield from zip(dims, datum.shape, strict=False)
+        case ShapeInfo(dims=dims) if dims and isinstance(datum, tuple):
+            yield from zip(dims, _integers(datum), strict=False)
+        case PrimInfo(value=term) if term is not None and isinstance(datum, int):
+            yield term, datum
+        case TupleInfo(fields=fields) if isinstance(datum, tuple):
+            for field, part in zip(fields, datum, strict=False):
+                yield from _sizes(field, part)
+        case _:
+            pass
+
+
+def _bind_sizes(frame: _Frame, sizes: Sequence[tuple[Expr, int, str]]) -> None:
+    """Bind the symbols that are by themselves sizes, then those that sizes determine."""
+    for dim, size, where in sizes:
+        if isinstance(dim, Var):
+            _bind_symbol(frame, dim, size, where)
+    waiting = True
+    while waiting:
+        waiting = False
+        for dim, size, where in sizes:
+            found = unknown_of(dim, frame.symbols)
+            if found is not None:
+                symbol, factor, rest = found
+                _bind_symbol(frame, symbol, (size - frame.size(rest)) // factor, where)
+                waiting = True
 
 
 def _bound(frame: _Frame, fact: Fact) -> str:
@@ -482,9 +502,12 @@ def _run(
         else x
         for p, x in zip(function.params, inputs, strict=True)
     ]
-    for param, datum in zip(function.params, given, strict=True):
-        where = f"function {function.name!r}, parameter {param.value.name!r}"
-        _bind_sizes(frame, param.value.info, datum, where)
+    sizes = [
+        (dim, size, f"function {function.name!r}, parameter {param.value.name!r}")
+        for param, datum in zip(function.params, given, strict=True)
+        for dim, size in _sizes(param.value.info, datum)
+    ]
+    _bind_sizes(frame, sizes)
     for param, datum in zip(function.params, given, strict=True):
         where = f"function {function.name!r}, parameter {param.value.name!r}"
         _match_elements(frame, param.value.info, datum, where)

@@ -28,7 +28,7 @@ from .errors import (
     ZeroDivisorError,
 )
 from .facts import Discharge, Fact, Facts, Origin
-from .linear import LinearForm, linear_form
+from .linear import LinearForm, determined_by, linear_form, unknown_of
 from .parse import parse_expr
 from .predicates import FALSE, TRUE, And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or, conjuncts
 from .proof.answer import Proof, Proved, Refuted, Unknown
@@ -99,6 +99,7 @@ __all__ = [
     "congruence",
     "conjuncts",
     "const_value",
+    "determined_by",
     "divides_by_zero",
     "eq",
     "evaluate",
@@ -122,6 +123,7 @@ __all__ = [
     "to_sympy",
     "to_text",
     "total",
+    "unknown_of",
     "var",
     "without_zero_divisors",
 ]

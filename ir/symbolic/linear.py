@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from .base import Expr, SymInt, Var
-from .build import as_expr
+from .build import as_expr, const_value
 from .rules.splits import divide_product
 from .terms import Const, linear_terms
 
@@ -49,3 +49,44 @@ def linear_form(e: SymInt, symbols: Collection[Var]) -> LinearForm | None:
         coefficients[symbol] = coefficients.get(symbol, Const(0)) + c * cofactor
     nonzero = {v: c for v, c in coefficients.items() if c != 0}
     return LinearForm(MappingProxyType(nonzero), rest)
+
+
+def unknown_of(e: Expr, known: Collection[Var]) -> tuple[Var, int, Expr] | None:
+    """Return ``n``, ``a`` and ``b`` of a term ``a * n + b`` whose only unknown symbol is ``n``.
+
+    ``a`` is a constant other than 0. None if the term has another form.
+
+    Examples
+    --------
+    >>> from tilewright.ir.symbolic import var
+    >>> m, n = var("m"), var("n")
+    >>> unknown_of(2 * n + m, {m})
+    (n, 2, m)
+    >>> unknown_of(2 * n + m, ()), unknown_of(m * n, {m})
+    (None, None)
+    """
+    unknown = [symbol for symbol in e.free if symbol not in known]
+    form = linear_form(e, unknown) if len(unknown) == 1 else None
+    factor = None if form is None else const_value(form.coefficients.get(unknown[0], Const(0)))
+    return (unknown[0], factor, form.rest) if form is not None and factor else None
+
+
+def determined_by(terms: Iterable[Expr]) -> frozenset[Var]:
+    """Return the symbols that the values of terms determine.
+
+    A term determines the symbol that it is, or solves for its only unknown one, see `unknown_of`.
+
+    Examples
+    --------
+    >>> from tilewright.ir.symbolic import var
+    >>> k, m, n = var("k"), var("m"), var("n")
+    >>> sorted(v.name for v in determined_by((2 * n + m, m + 1, k * m)))
+    ['m', 'n']
+    """
+    waiting = list(terms)
+    known = {term for term in waiting if isinstance(term, Var)}
+    while True:
+        found = {solved[0] for term in waiting if (solved := unknown_of(term, known))}
+        if not found:
+            return frozenset(known)
+        known |= found

@@ -21,11 +21,10 @@ from ....ir.symbolic import (
     Fact,
     Facts,
     Var,
-    const_value,
     free_vars,
     is_proved,
-    linear_form,
     to_text,
+    unknown_of,
 )
 from ...manifest import CheckSite, ParamSpec
 from ...rtlib import layout
@@ -185,19 +184,16 @@ class EntryChecks:
 
     def resolve(self, position: int, dim: int, wanted: Expr, given: host.Value) -> bool:
         """Bind the unknown ``n`` of a dimension ``a * n + b``; return whether it was resolved."""
-        unknown = free_vars(wanted) - self.context.bound
-        if len(unknown) == 1:
-            (symbol,) = unknown
-            form = linear_form(wanted, {symbol})
-            factor = None if form is None else const_value(form.coefficients[symbol])
-            if form is None or not factor:
-                return False
-            rest = host.Arithmetic("sub", given, term(form.rest))
+        found = unknown_of(wanted, self.context.bound)
+        if found is None and not free_vars(wanted) <= self.context.bound:
+            return False
+        if found is not None:
+            symbol, factor, added = found
+            rest = host.Arithmetic("sub", given, term(added))
             solved = host.Arithmetic("floordiv", rest, integer(factor))
             self.context.bind(symbol, self.context.assign(symbol.name, solved))
-        if len(unknown) <= 1:
-            self.compare(position, dim, wanted, given)
-        return len(unknown) <= 1
+        self.compare(position, dim, wanted, given)
+        return True
 
     def elements(self, position: int, info: TensorInfo) -> None:
         """Emit the binding or the check of symbols that are elements of an integer tensor."""

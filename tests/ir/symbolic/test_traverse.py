@@ -11,6 +11,7 @@ from tilewright.ir.symbolic import (
     ZeroDivisorError,
     all_of,
     any_of,
+    determined_by,
     divides_by_zero,
     eq,
     evaluate,
@@ -20,6 +21,7 @@ from tilewright.ir.symbolic import (
     select,
     substitute,
     total,
+    unknown_of,
     var,
     without_zero_divisors,
 )
@@ -138,3 +140,12 @@ def test_divisors_that_are_zero_are_replaced_by_one():
         assert without_zero_divisors(zero) is expected
     assert not divides_by_zero(i // n)
     assert without_zero_divisors(i // n) is i // n
+
+
+def test_terms_determine_symbols() -> None:
+    assert unknown_of(3 * x - y + 1, {y}) == (x, 3, 1 - y)
+    assert unknown_of(x + y, ()) is None
+    assert unknown_of(x * x, ()) is None
+    assert unknown_of(x * y, {y}) is None
+    assert determined_by((x + y, 2 * y + 4)) == {x, y}
+    assert determined_by((x + y, x - y)) == set()

@@ -16,7 +16,7 @@ from tilewright.codegen.libraries import (
     library_names,
     register_callback,
 )
-from tilewright.errors import MalformedProgramError
+from tilewright.errors import MalformedProgramError, TilewrightError
 from tilewright.ir.dtype import bool_, f32
 from tilewright.ir.graph.builder import GraphBuilder
 from tilewright.ir.graph.nodes import (
@@ -43,10 +43,12 @@ from tilewright.ir.graph.nodes import (
     VersionSwitch,
 )
 from tilewright.ir.graph.plan import plan_memory
+from tilewright.ir.interpreter import run_graph
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.module import MissingConstantError, Module, UnknownFunctionError
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import TRUE, minimum, var
+from tilewright.ir.verify import IllFormedProgramError, violations
 from tilewright.schedules import schedule
 
 from tests.codegen.runtime.helpers import (
@@ -416,7 +418,7 @@ def test_a_symbol_without_a_value() -> None:
     n, m, g = var("n"), var("m"), GraphBuilder("main")
     x = g.param("x", tensor(n))
     h = g.bind("h", tensor(m), call("add", tensor(m), x, x))
-    with pytest.raises(MalformedProgramError, match=r"depends on m, whose value is not determined"):
+    with pytest.raises(IllFormedProgramError, match="symbol 'm', which no parameter or match_cast"):
         compile(Module().with_functions(add_kernel(), g.finish((h,))))
 
 
@@ -435,3 +437,38 @@ def test_function_names_that_are_not_valid_symbols():
 def test_a_module_without_functions() -> None:
     with pytest.raises(NothingToCompileError):
         compile(Module())
+
+
+CAST = """
+n, m = symbols("n m", lower=1)
+
+@graph_func
+def main(x: Tensor[({size},), f32], z: Tensor(None, f32, rank=1)):
+    y = match_cast(z, Tensor[(m,), f32])
+    return x, y
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "given"), [("m + 1", 4), ("2 * m", 6), ("3 * m - 2", 7), ("m", 3), ("2 * n", 6)]
+)
+def test_a_dimension_of_a_parameter_determines_a_symbol(size: str, given: int) -> None:
+    """The interpreter, the checks and machine code agree; the match_cast compares the symbol."""
+    module = parse(CAST.format(size=size))
+    assert violations(module) == ()
+    exe = compile(module)
+    for found, expected in zip(exe(ones(given), ones(3)), (given, 3), strict=True):
+        assert found.shape == (expected,)
+    found = run_graph(module, [ones(given), ones(3)])
+    assert [np.shape(x) for x in found] == [(given,), (3,)]
+    if "m" in size:
+        for run in (lambda *x: exe(*x), lambda *x: run_graph(module, list(x))):
+            with pytest.raises(TilewrightError, match="expected"):
+                run(ones(given), ones(4))
+
+
+@pytest.mark.parametrize("size", ["m + n", "m * m", "m // 2", "n + m * 3"])
+def test_an_undetermined_dimension_of_a_parameter_is_rejected(size: str) -> None:
+    """A later match_cast does not define the symbols of a parameter."""
+    with pytest.raises(IllFormedProgramError, match="an annotation uses symbol 'm'"):
+        parse(CAST.format(size=size))
