@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..symbolic import Expr, as_expr, const_value
 from .emitter import Emitter
-from .shaping import axis_of, expand_dims, reshape, slice_exact
+from .shaping import axis_of, expand_dims, permute, reshape, slice_exact
 from .tensors import Imported, Iota, Uniform
 
 _ONE = as_expr(1)
@@ -69,14 +69,27 @@ def gather(
     return e.apply("gather_elements", e.plain(x), e.plain(indices), axis=axis, wrap=wrap)
 
 
-def index(e: Emitter, x: Imported, indices: Sequence[Imported | None]) -> Imported | None:
-    """Return ``x[i0, i1, ...]``, or None if the indexed dimensions are not the leading ones."""
+def index(e: Emitter, x: Imported, indices: Sequence[Imported | None]) -> Imported:
+    """Return ``x[i0, i1, ...]``; None selects all elements of a dimension.
+
+    The dimensions of the indices replace neighboring indexed dimensions, and precede all others if
+    the indexed dimensions are not neighbors.
+    """
     given = [i for i in indices if i is not None]
     where = [k for k, i in enumerate(indices) if i is not None]
     if len(given) == 1:
         return take(e, x, given[0], where[0], wrap=True)
-    if where != list(range(len(given))):
-        return None
+    others = [k for k in range(x.rank) if k not in where]
+    found = _leading(e, permute(e, x, (*where, *others)), given)
+    first, count = where[0], found.rank - len(others)
+    if where != list(range(first, first + len(where))) or not first:
+        return found
+    return permute(e, found, (*range(count, count + first), *range(count),
+                              *range(count + first, found.rank)))  # fmt: skip
+
+
+def _leading(e: Emitter, x: Imported, given: Sequence[Imported]) -> Imported:
+    """Return ``x[i0, i1, ...]`` of indices of the leading dimensions."""
     counted = _counted(e, x, given)
     if counted is not None:
         return counted

@@ -242,12 +242,11 @@ def gather_nd(c: OnnxContext) -> Imported:
         parts: Sequence[Imported] = indices.known.parts
     else:
         parts = _columns(c, indices, x.rank)
-    found = index(c, x, parts)
-    if found is None:
+    if len(parts) > x.rank:
         raise UnsupportedFormError(
             f"expected at most {x.rank} indices per element, the rank of the data, got {len(parts)}"
         )
-    return found
+    return index(c, x, parts)
 
 
 def _columns(c: OnnxContext, indices: Imported, most: int) -> list[Imported]:

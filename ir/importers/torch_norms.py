@@ -1,4 +1,4 @@
-"""Import handlers of batch normalization, which changes its running statistics in training."""
+"""Import handlers of normalization over batches, groups and images; some change statistics."""
 
 from __future__ import annotations
 
@@ -6,11 +6,53 @@ import math
 from typing import Any
 
 from ..dtype import DType, f32, f64
-from ..symbolic import const_value, product
-from .elementwise import convert, elementwise
-from .shaping import expand_dims
+from ..symbolic import const_value, product, to_text
+from .elementwise import convert, elementwise, rounded_once
+from .shaping import expand_dims, reshape
 from .tensors import Imported
 from .torch_context import TorchContext, aten
+from .unsupported import UnsupportedFormError
+
+
+@aten("instance_norm")
+def instance_norm(  # noqa: PLR0917  # the order of PyTorch
+    t: TorchContext, x: Imported, weight: Imported | None, bias: Imported | None,
+    mean: Imported | None, var: Imported | None, use_input_stats: bool, _momentum: float,  # noqa: FBT001
+    eps: float, *_: bool,
+) -> Imported:  # fmt: skip
+    """Import the normalization of each channel of each image."""
+    if mean is not None and var is not None:
+        if use_input_stats:
+            raise UnsupportedFormError(
+                "instance normalization in training mode with running statistics is not supported: "
+                "PyTorch exports it without their update",
+                hint="call model.eval() before the export",
+            )
+        (found,) = batch_norm_of_running_statistics(t, x, weight, bias, mean, var, 0.0, eps)
+        return found
+    wide = convert(t, x, _accumulator(x.dtype))
+    rows = reshape(t, wide, (*x.shape[:2], -1))
+    normal = reshape(t, t.apply("layer_norm", t.plain(rows), epsilon=eps, axes=1), x.shape)
+    return convert(t, _affine(t, normal, (weight, bias)), x.dtype)
+
+
+@aten("group_norm")
+def group_norm(  # noqa: PLR0917  # the order of PyTorch
+    t: TorchContext, x: Imported, groups: int, weight: Imported | None = None,
+    bias: Imported | None = None, eps: float = 1e-5, *_: bool,
+) -> Imported:  # fmt: skip
+    """Import the normalization of groups of channels of each image."""
+    if const_value(x.shape[1] % groups) != 0:
+        raise UnsupportedFormError(
+            f"{to_text(x.shape[1])} channels are not proved to be a multiple of {groups} groups"
+        )
+
+    def compute(image: Imported) -> Imported:
+        rows = reshape(t, image, (x.shape[0], groups, -1))
+        normal = t.apply("layer_norm", t.plain(rows), epsilon=eps, axes=1)
+        return _affine(t, reshape(t, normal, x.shape), (weight, bias))
+
+    return rounded_once(t, compute, x)
 
 
 @aten("_native_batch_norm_legit_no_training")
@@ -90,14 +132,20 @@ def _normalized(
     def aligned(vector: Imported) -> Imported:
         return _channels(t, convert(t, vector, wide), x.rank)
 
-    weight, bias = factors
     found = elementwise(t, "subtract", [convert(t, x, wide), aligned(mean)])
     found = elementwise(t, "multiply", [found, aligned(inverse)])
-    if weight is not None:
-        found = elementwise(t, "multiply", [found, aligned(weight)])
-    if bias is not None:
-        found = elementwise(t, "add", [found, aligned(bias)])
-    return convert(t, found, x.dtype)
+    return convert(t, _affine(t, found, factors), x.dtype)
+
+
+def _affine(
+    t: TorchContext, x: Imported, factors: tuple[Imported | None, Imported | None]
+) -> Imported:
+    """Return ``x * weight + bias`` with one number of each per channel; either may be absent."""
+    for op, factor in zip(("multiply", "add"), factors, strict=True):
+        if factor is not None:
+            aligned = _channels(t, convert(t, factor, x.dtype), x.rank)
+            x = elementwise(t, op, [x, aligned])
+    return x
 
 
 def _correction(t: TorchContext, x: Imported, dtype: DType) -> Imported:

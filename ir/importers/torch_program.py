@@ -24,6 +24,7 @@ from . import (
     torch_shaping,
     torch_sizes,
     torch_updates,
+    torch_windows,
 )
 from .cleanup import constants_of, without_dead_code
 from .elementwise import convert
@@ -32,6 +33,7 @@ from .state_pairs import with_state
 from .tensors import Imported
 from .torch_constants import torch_dtype
 from .torch_context import HANDLERS, TorchContext, handler_name, module_path
+from .torch_decompositions import WRAPPERS, calls_of, changes_operand, decomposed, is_known
 from .torch_inputs import InputSymbols, leaf_paths, path_text, read_symbols
 from .torch_sizes import SIZE_FUNCTIONS
 from .torch_state import (
@@ -55,6 +57,7 @@ HANDLER_MODULES = (
     torch_shaping,
     torch_sizes,
     torch_updates,
+    torch_windows,
 )
 """The modules whose import registers handlers."""
 
@@ -176,7 +179,7 @@ def _functional(program: Any) -> Any:
     """
     program = without_unused_names(program)
     try:
-        return program.run_decompositions({})
+        return decomposed(program)
     except Exception:  # PyTorch has no common class of errors
         explain_failure(program)
         raise
@@ -187,22 +190,7 @@ def _is_mapped(program: Any) -> bool:
 
     Otherwise PyTorch has to functionalize the program first, which takes seconds.
     """
-    graphs = [m.graph for m in program.graph_module.modules() if hasattr(m, "graph")]
-    nodes = [n for g in graphs for n in g.nodes if n.op == "call_function"]
-    return all(_is_known(n) and not _changes_operand(n) for n in nodes)
-
-
-def _is_known(node: Any) -> bool:
-    name = handler_name(node.target)
-    if name is not None:
-        return name in HANDLERS
-    return getattr(node.target, "__name__", str(node.target)) in {*SIZE_FUNCTIONS, *_WRAPPERS}
-
-
-def _changes_operand(node: Any) -> bool:
-    schema = getattr(node.target, "_schema", None)
-    changes = schema is not None and schema.is_mutable
-    return changes and str(node.target) != "aten.detach_.default"
+    return all(is_known(n) and not changes_operand(n) for n in calls_of(program))
 
 
 class _Translator:
@@ -302,7 +290,7 @@ class _Translator:
         if name is not None:
             return self._handled(node, HANDLERS.get(name), (self.context,))
         function = getattr(node.target, "__name__", str(node.target))
-        if function in _WRAPPERS:
+        if function in WRAPPERS:
             return self._handled(node, self._wrapped, ())
         return self._handled(node, SIZE_FUNCTIONS.get(function), ())
 
@@ -325,7 +313,7 @@ class _Translator:
         name = str(node.target)
         args, missing = self._arguments(node)
         if handler is None:
-            self.missing.append(Unsupported(_plain_name(node.target), "", location_of(node)))
+            self.missing.append(_unsupported(node))
         elif not missing:
             try:
                 return handler(*first, *args, **self._keywords(node))
@@ -351,15 +339,19 @@ class _Translator:
         return value
 
 
-_WRAPPERS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
-"""Operators that run a subgraph in another mode of PyTorch."""
-
-
 class _Missing:
     """A placeholder for the result of an unsupported operator."""
 
 
 _MISSING = _Missing()
+
+
+def _unsupported(node: Any) -> Unsupported:
+    """Return the use of an operator without a handler, under its name in the source program."""
+    name = _plain_name(node.target)
+    source = _plain_name(node.meta.get("original_aten") or node.target)
+    reason = "" if source == name else f"its definition uses {name}"
+    return Unsupported(source, reason, location_of(node))
 
 
 def _plain_name(target: Any) -> str:

@@ -294,10 +294,4 @@ def index_(t: TorchContext, x: Imported, indices: Sequence[Imported | None]) -> 
         raise UnsupportedFormError(
             "indexing with a boolean mask is not supported: its result shape depends on data"
         )
-    found = index(t, x, indices)
-    if found is None:
-        used = ", ".join(str(k) for k, i in enumerate(indices) if i is not None)
-        raise UnsupportedFormError(
-            f"several index tensors must index the leading dimensions, but index dimensions {used}"
-        )
-    return found
+    return index(t, x, indices)

@@ -7,7 +7,7 @@ Operators define their loop-level computation with it: each :meth:`Builder.compu
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, cast
 
 from ...errors import TilewrightError
@@ -108,15 +108,17 @@ class Builder:
     'double'
     """
 
-    def __init__(self, name: str, *, facts: Facts | None = None) -> None:
-        """Start an empty function."""
+    def __init__(
+        self, name: str, *, facts: Facts | None = None, reserved: Iterable[str] = ()
+    ) -> None:
+        """Start an empty function; no loop or buffer gets a reserved name."""
         self._name = name
         self._facts = facts or Facts()
         self._mint = UidSource()
         self._params: list[Param] = []
         self._buffers: list[Buffer] = []
         self._body: list[Stmt] = []
-        self._names: set[str] = set()
+        self._names = set(reserved)
 
     def _fresh(self, name: str) -> str:
         chosen = fresh_name(name, self._names)

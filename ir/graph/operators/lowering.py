@@ -121,7 +121,11 @@ class Lowering:
         self.in_place = in_place
         self.outputs = _outputs(info)
         self._symbols = _symbols(call.args, self.outputs)
-        self.builder = Builder(name, facts=_callee_facts(call.facts, self._symbols))
+        self.builder = Builder(
+            name,
+            facts=_callee_facts(call.facts, self._symbols),
+            reserved=(symbol.name for symbol in self._symbols),
+        )
         self._changed: tuple[Buffer, ...] = ()
         self.sources = tuple(self._source(k, a) for k, a in enumerate(call.args))
         self.results: tuple[Buffer, ...] = self._changed if in_place else self._result_params()

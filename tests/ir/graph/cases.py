@@ -341,7 +341,61 @@ def complex_cases() -> list[Case]:
     ]
 
 
+IMAGES = ({"n": 5, "m": 7}, {"n": 1, "m": 4}, {"n": 6, "m": 5}, {"n": 0, "m": 8})
+
+
+def window_cases() -> list[Case]:
+    """Return convolutions and pooling of images with a symbolic batch and a symbolic height."""
+    x, odd = T(("n", 4, "m")), {"padding": (2, 1), "dilation": (1,), "strides": (2,)}
+    images = T((2, 4, "m", 6))
+    plane = {"strides": (2, 1), "padding": (1, 0, 2, 1), "dilation": (1, 2)}
+    pools: list[tuple[str, dict[str, Any]]] = [
+        ("max_pool", {"kernel": (3,), "strides": (2,), "padding": (1, 1), "ceil": True}),
+        ("max_pool", {"kernel": (2,), "dilation": (2,)}),
+        ("avg_pool", {"kernel": (3,), "strides": (2,), "padding": (1, 0)}),
+        ("avg_pool", {"kernel": (3,), "strides": (2,), "padding": (1, 1), "ceil": True}),
+        ("avg_pool", {"kernel": (2,), "padding": (1, 1), "dilation": (2,), "count_padding": False}),
+    ]
+    return [
+        Case("conv", (x, T((6, 4, 3))), at=IMAGES, tolerance=1e-5),
+        Case("conv", (x, T((6, 4, 3))), odd, at=IMAGES, tolerance=1e-5),
+        Case("conv", (x, T((6, 2, 3))), {**odd, "groups": 2}, at=IMAGES, tolerance=1e-5),
+        Case("conv", (x, T((4, 1, 1))), {"groups": 4}, at=IMAGES),
+        Case("conv", (images, T((5, 4, 3, 2))), plane, at=IMAGES, tolerance=2e-5),
+        Case("conv", (T((1, 2, 3, "m", 4)), T((3, 2, 2, 2, 2))), at=IMAGES, tolerance=1e-5),
+        Case("conv", (T(("n", 2, "m"), f16), T((3, 2, 3), f16)), at=IMAGES, tolerance=2e-2),
+        Case("conv", (T(("n", 2, "m"), i32), T((3, 2, 3), i32)), at=IMAGES),
+        Case("conv_transpose", (x, T((4, 3, 3))), at=IMAGES, tolerance=1e-5),
+        Case("conv_transpose", (x, T((4, 3, 3))), {**odd, "output_padding": (1,)}, at=IMAGES,
+             tolerance=1e-5),
+        Case("conv_transpose", (images, T((4, 2, 3, 2))), {**plane, "groups": 2}, at=IMAGES,
+             tolerance=2e-5),
+        Case("conv_transpose", (T(("n", 2, "m"), bf16), T((2, 1, 2), bf16)), at=IMAGES,
+             tolerance=5e-2),
+        *(Case(op, (x,), attributes, at=IMAGES) for op, attributes in pools),
+        Case("max_pool", (T(("n", 2, "m"), i8, -99, 99),), {"kernel": (3,)}, at=IMAGES),
+        Case("max_pool", (images,), {"kernel": (3, 2), "strides": (2, 2)}, at=IMAGES),
+        Case("avg_pool", (T((1, 2, "m"), f16),), {"kernel": (3,)}, tolerance=2e-3, at=IMAGES),
+        Case("adaptive_avg_pool", (x, (3,)), at=IMAGES),
+        Case("adaptive_avg_pool", (images, (2, 3)), at=IMAGES),
+        Case("adaptive_max_pool", (images, (2, 4)), at=IMAGES),
+    ]  # fmt: skip
+
+
+def padding_cases() -> list[Case]:
+    x = T(("n", 4))
+    return [
+        Case("pad", (x, (1, 0), (2, 3)), at=EMPTY),
+        Case("pad", (x, ("m", 2), (0, 1), -1.5)),
+        Case("pad", (T(("n", 4), i64, -9, 9), (0, 2), (0, 0), 7)),
+        *(Case("pad", (x, (0, 3), (0, 2)), {"mode": m}) for m in ("edge", "reflect", "wrap")),
+        Case("pad", (T((6, "n"), bool_), (2, 0), (5, 0)), {"mode": "reflect"}),
+    ]
+
+
 CASES = [
+    *window_cases(),
+    *padding_cases(),
     *unary_cases(),
     *binary_cases(),
     *creation_cases(),
