@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ..errors import Json
 from ..ir.loop.nodes import PrimFunc
@@ -16,11 +16,12 @@ from .handles import BufferRef, Handle, Move, Removed
 from .lookup import accessed, find
 from .outcome_checks import needs_outcome, outcome_problems
 from .problem import ParameterError, Problem, Problems, StepError
-from .record import called, grouped, located, recorded
+from .record import called, grouped, located, recorded, returned
 from .requirement import CommonRequirement
 from .state import State
 from .step import Step
 from .step_watcher import report_step
+from .values import Result, plain
 
 _S = TypeVar("_S", bound=Step)
 _NOT_MOVED: Mapping[Handle, tuple[Handle, ...] | Removed] = MappingProxyType({})
@@ -35,16 +36,16 @@ class Rewrite:
     ----------
     module : Module
         The new program; it shares all unchanged parts with the old one.
-    results : tuple of Handle
-        The handles that later steps may refer to.
+    results : tuple of Handle, int or Expr
+        The handles and values that later steps may refer to.
     moved : Mapping[Handle, tuple[Handle, ...] | Removed]
         The replacements of handles that do not persist. Handles that are not listed persist.
     decisions : Mapping[str, Json]
-        Choices that depended on proofs, and sampled values. A replay reports different ones.
+        Choices that depended on proofs. A replay reports different ones.
     """
 
     module: Module
-    results: tuple[Handle, ...] = ()
+    results: tuple[Result, ...] = ()
     moved: Mapping[Handle, tuple[Handle, ...] | Removed] = field(default_factory=lambda: _NOT_MOVED)
     decisions: Mapping[str, Json] = field(default_factory=lambda: _NO_DECISIONS)
 
@@ -63,6 +64,11 @@ class Primitive(Step):
         """Yield the problems that the prover finds; called only if there are no structural ones."""
         del state
         return iter(())
+
+    def decided(self, state: State) -> Primitive:
+        """Return the step with a drawn decision if it has none, as the trace records it."""
+        del state
+        return self
 
     def rewrite(self, state: State) -> Rewrite:
         """Return the new program; called only if no check found a problem."""
@@ -124,8 +130,8 @@ class Query(Step):
 
     __slots__ = ()
 
-    def run(self, state: State) -> tuple[Handle, ...]:
-        """Return the handles found."""
+    def run(self, state: State) -> tuple[Result, ...]:
+        """Return the handles or values found."""
         raise TypeError(f"{type(self).__name__} defines no run for {state!r}")
 
 
@@ -137,8 +143,8 @@ class Composite(Step):
 
     __slots__ = ()
 
-    def compose(self, state: State) -> tuple[State, tuple[Handle, ...]]:
-        """Return the state after the steps of the function, and the handles it returned."""
+    def compose(self, state: State) -> tuple[State, tuple[Result, ...]]:
+        """Return the state after the steps of the function, and the results it returned."""
         raise TypeError(f"{type(self).__name__} defines no steps for {state!r}")
 
     @classmethod
@@ -161,7 +167,7 @@ class Applied:
     """A new state, with the results and the rewrite of its last step."""
 
     state: State
-    results: tuple[Handle, ...]
+    results: tuple[Result, ...]
     rewrite: Rewrite
 
     def __repr__(self) -> str:
@@ -204,7 +210,8 @@ def apply(state: State, step: Step) -> Applied:
             where="argument 'step' of apply",
             hint="steps are also methods: sch.split(loop, factors=(None, 8))",
         )
-    step = prepared(state, step)
+    given = prepared(state, step)
+    step = given if isinstance(given, Composite) else _plain(given)
     outside, moved = lifted(state, step) if isinstance(step, Primitive) else (state, ())
     problems = tuple(step.checked(outside) if isinstance(step, Primitive) else state.missing(step))
     if problems:
@@ -212,14 +219,24 @@ def apply(state: State, step: Step) -> Applied:
     if isinstance(step, Composite):
         return _composed(state, step)
     state = located(state, step)
+    if isinstance(step, Primitive) and (decided := step.decided(state)) is not step:
+        given = step = decided
     rewrite = _run(step, replace(state, module=outside.module), moved)
     moves = state.moves
     if rewrite.moved:
         moves = (*moves, Move(len(state.trace), step.verb(), rewrite.moved))
-    new = recorded(state, step, rewrite.results, rewrite.decisions)
+    results = returned(state, rewrite.results)
+    new = recorded(state, given, results, rewrite.decisions)
     new = replace(new, module=rewrite.module, moves=moves)
     report_step(new.module)
-    return Applied(new, rewrite.results, rewrite)
+    return Applied(new, results, rewrite)
+
+
+def _plain(step: _S) -> _S:
+    """Return a step whose integers are plain ones, also those that earlier steps returned."""
+    values = {name: value for name, value in step.values() if isinstance(value, int | tuple)}
+    changed = {k: new for k, value in values.items() if (new := plain(value)) is not value}
+    return cast("_S", replace(cast("Any", step), **changed)) if changed else step
 
 
 def _composed(state: State, step: Composite) -> Applied:

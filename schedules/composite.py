@@ -22,7 +22,7 @@ from .composite_signature import (
     signature_of,
     type_source,
 )
-from .handles import Handle, label
+from .handles import HANDLE_TYPES, Handle, label
 from .problem import Problem, Problems, RuleNotApplicableError, ScheduleError, StepError
 from .record import located
 from .registry import STEPS, register, step_type
@@ -30,6 +30,7 @@ from .requirement import Requirement
 from .schedule import Schedule
 from .state import State
 from .step import Step
+from .values import Result
 
 __all__ = [
     "Composite",
@@ -151,8 +152,8 @@ class FunctionComposite(Composite):
             return
         yield from found
 
-    def compose(self, state: State) -> tuple[State, tuple[Handle, ...]]:
-        """Run the function on a draft, and return its state and the handles it returned."""
+    def compose(self, state: State) -> tuple[State, tuple[Result, ...]]:
+        """Run the function on a draft, and return its state and the results it returned."""
         active, verb = _ACTIVE.get() or state.applying, self.verb()
         if verb in active:
             cycle = [*active[active.index(verb) :], verb]
@@ -218,8 +219,8 @@ class FunctionComposite(Composite):
             return Problems((Problem(BodyRequirement.BODY_RUNS, message),))
         return Problems()
 
-    def _results(self, returned: object, state: State) -> tuple[Handle, ...]:
-        """Return the results of the function as a tuple of handles."""
+    def _results(self, returned: object, state: State) -> tuple[Result, ...]:
+        """Return the results of the function as a tuple."""
         if not self._definition.accepts(returned):
             declared = self._definition.returns
             raise CompositeResultError(
@@ -227,14 +228,14 @@ class FunctionComposite(Composite):
                 f"{type_source(declared)}",
                 hint="annotate the function with -> None, -> LoopRef, -> tuple[LoopRef, ...], ...",
             )
-        handles = _flat(returned)
-        for handle in handles:
+        results = _flat(returned)
+        for handle in (result for result in results if isinstance(result, HANDLE_TYPES)):
             absence = state.absence(handle)
             if absence is not None:
                 raise CompositeResultError(
                     f"composite step {self.verb()!r} returned {label(handle)!r}: {absence}"
                 )
-        return handles
+        return results
 
 
 _RESERVED = frozenset({"self", *dir(FunctionComposite)})
@@ -246,11 +247,11 @@ def _restored(verb: str, values: Mapping[str, Any]) -> Step:
     return step_type(verb)(**values)
 
 
-def _flat(returned: object) -> tuple[Handle, ...]:
+def _flat(returned: object) -> tuple[Result, ...]:
     """Return the results of a function, which its signature accepts, as a tuple."""
     if isinstance(returned, tuple | list):
-        return tuple(cast("tuple[Handle, ...]", returned))
-    return () if returned is None else (cast("Handle", returned),)
+        return tuple(cast("tuple[Result, ...]", returned))
+    return () if returned is None else (cast("Result", returned),)
 
 
 def _described(value: object) -> str:
@@ -288,8 +289,8 @@ def composite(
         handles (``LoopRef``, ...), ``SymInt``, ``IndexMap``, ``bool``, ``int``, ``float``, ``str``,
         ``Literal``, and unions and tuples of these.
     returns : type, optional
-        The type of its results: a handle type, a ``tuple[...]`` of handle types, or None. By
-        default the annotation of the function.
+        The type of its results: a handle type, ``int``, ``SymInt``, a ``tuple[...]`` of them, or
+        None. By default the annotation of the function.
     suggest : callable, optional
         A function of a state and a selected handle that yields filled-in steps for the menu.
     always_legal : bool, optional

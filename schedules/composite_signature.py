@@ -65,7 +65,7 @@ class Signature:
     types : Mapping[str, type]
         The types of the parameters.
     returns : type or None
-        A handle type, a ``tuple[...]`` of handle types, or None.
+        A handle type, ``int``, ``SymInt``, a ``tuple[...]`` of them, or None.
     """
 
     name: str
@@ -236,20 +236,20 @@ def _returns(name: str, hint: Any) -> Any:
     if hint is None or hint is NoneType:
         return None
     if get_origin(hint) is tuple:
-        legal = bool(_items(hint)) and all(map(_is_handle, _items(hint)))
+        legal = bool(_items(hint)) and all(map(_is_result, _items(hint)))
     else:
-        legal = hint in HANDLE_TYPES
+        legal = _is_result(hint)
     if not legal:
         raise _invalid(
             name,
             f"returns {type_source(hint)}, which later steps cannot refer to",
-            "return None, a handle, or a tuple of handles, for example tuple[LoopRef, ...]",
+            "return None, a handle, an integer, or a tuple of them, such as tuple[LoopRef, ...]",
         )
     return hint
 
 
-def _is_handle(hint: Any) -> bool:
-    return hint in HANDLE_TYPES
+def _is_result(hint: Any) -> bool:
+    return all(kind in HANDLE_TYPES or kind in (int, Expr) for kind in _kinds(hint))
 
 
 def type_source(hint: Any) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..ir.analysis import Tree, accesses
+from ..ir.analysis import Tree, accesses, producers
+from ..ir.identity import STEP_STRIDE
+from ..ir.loop.nodes import Block, Buffer
 from ..nearest import did_you_mean
 from .handles import (
     BindingRef,
@@ -173,9 +175,7 @@ def accessed(
             where=f"parameters of {step.verb()}",
             hint="pass the name of the buffer",
         )
-    found = accesses(state.block(ref))
-    written = dict.fromkeys(a.buffer for a in found if a.writes)
-    read = dict.fromkeys(a.buffer for a in found if a.buffer not in written)
+    read, written = _read_and_written(state.block(ref))
     word, buffers = ("writes", written) if step.verb() == "cache_write" else ("only reads", read)
     if not 0 <= index < len(buffers):
         names = ", ".join(f"{k}: {b.name}" for k, b in enumerate(buffers)) or "none"
@@ -190,36 +190,103 @@ def accessed(
     return BufferRef(ref.function, buffer.uid, buffer.name)
 
 
+def accessed_buffers(block: Block) -> tuple[Buffer, ...]:
+    """Return the buffers of a block, those that it only reads first, in order of first access."""
+    read, written = _read_and_written(block)
+    return (*read, *written)
+
+
+def _read_and_written(block: Block) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:
+    found = accesses(block)
+    written = dict.fromkeys(a.buffer for a in found if a.writes)
+    return tuple(dict.fromkeys(a.buffer for a in found if a.buffer not in written)), tuple(written)
+
+
 def locate(state: State, handle: Handle) -> Iterator[Lookup]:
-    """Yield the queries that find a handle by names; the last one returns it."""
+    """Yield the queries that find a handle; the last one returns it.
+
+    Functions are looked up by name, blocks by name in the handle of their function, loops by a
+    block in them, and buffers by a known block that accesses them. So the trace replays on a
+    function with other names of loops and buffers.
+    """
+    function = FunctionRef(handle.function)
     match handle:
-        case FunctionRef(function=name):
-            yield Lookup("get_function", (("name", name),), (handle,))
-        case BlockRef(function=function):
-            yield _named(state, "get_block", BlockRef, state.block(handle).name, function)
-        case LoopRef(function=function):
+        case FunctionRef():
+            yield from _locate_function(state, function)
+        case BlockRef():
+            near = _neighbor(state, handle)
+            if near is None:
+                yield from _locate_function(state, function)
+                name = state.block(handle).name
+                near = _named(state, "get_block", BlockRef, name, function)
+            yield near
+        case LoopRef():
             yield from _locate_loop(state, handle, function)
-        case BufferRef(function=function):
-            yield _named(state, "get_buffer", BufferRef, state.buffer(handle).name, function)
-        case BindingRef(function=function, uid=uid):
-            name = next(b.name for b in _bindings(state, function) if b.uid == uid)
+        case BufferRef():
+            yield from _locate_buffer(state, handle, function)
+        case BindingRef(uid=uid):
+            yield from _locate_function(state, function)
+            name = next(b.name for b in _bindings(state, handle.function) if b.uid == uid)
             yield _named(state, "get_binding", BindingRef, name, function)
 
 
-def _named(state: State, op: str, kind: type[Handle], name: str, function: str) -> Lookup:
+def _locate_function(state: State, function: FunctionRef) -> Iterator[Lookup]:
+    if function not in state.known:
+        yield Lookup("get_function", (("name", function.function),), (function,))
+
+
+def _known_blocks(state: State, function: str) -> Iterator[tuple[BlockRef, Block]]:
+    """Yield the blocks of a function that are results of recorded steps, the last one first."""
+    blocks = state.tree(function).blocks
+    for ref in reversed(tuple(state.known)):
+        if isinstance(ref, BlockRef) and ref.function == function and ref.uid in blocks:
+            yield ref, blocks[ref.uid]
+
+
+def _named(state: State, op: str, kind: type[Handle], name: str, function: FunctionRef) -> Lookup:
     values = (("name", name), ("function", function))
-    return Lookup(op, values, (find(state, kind, name, function),))
+    return Lookup(op, values, (find(state, kind, name, function.function),))
 
 
-def _locate_loop(state: State, handle: LoopRef, function: str) -> Iterator[Lookup]:
-    tree, loop = state.tree(function), state.loop(handle)
+def _neighbor(state: State, handle: BlockRef) -> Lookup | None:
+    """Return the query that finds a block that a step made, whose name depends on others.
+
+    It is a producer of a known block.
+    """
+    if handle.uid < STEP_STRIDE:
+        return None
+    tree, block = state.tree(handle.function), state.block(handle)
+    for ref, known in _known_blocks(state, handle.function):
+        found = producers(tree, known)
+        if block in found:
+            results = tuple(block_ref(handle.function, b) for b in found)
+            return Lookup("get_producers", (("block", ref),), results)
+    return None
+
+
+def _locate_buffer(state: State, handle: BufferRef, function: FunctionRef) -> Iterator[Lookup]:
+    buffer = state.buffer(handle)
+    for ref, block in _known_blocks(state, handle.function):
+        found = accessed_buffers(block)
+        if buffer in found:
+            results = tuple(buffer_ref(handle.function, b) for b in found)
+            yield Lookup("get_buffers", (("block", ref),), results)
+            return
+    yield from _locate_function(state, function)
+    yield _named(state, "get_buffer", BufferRef, buffer.name, function)
+
+
+def _locate_loop(state: State, handle: LoopRef, function: FunctionRef) -> Iterator[Lookup]:
+    name = function.function
+    tree, loop = state.tree(name), state.loop(handle)
     blocks = tree.blocks_in(loop)
     above = tree.loops_above(blocks[0]) if blocks else ()
     if loop not in above:
+        yield from _locate_function(state, function)
         yield _named(state, "get_loop", LoopRef, loop.var.name, function)
         return
-    block = block_ref(function, blocks[0])
+    block = block_ref(name, blocks[0])
     if block not in state.known:
-        yield _named(state, "get_block", BlockRef, blocks[0].name, function)
-    loops = tuple(loop_ref(function, x) for x in above)
+        yield from locate(state, block)
+    loops = tuple(loop_ref(name, x) for x in above)
     yield Lookup("get_loops", (("block", block),), loops)

@@ -15,27 +15,31 @@ def variadic(cls: type[Step]) -> str: ...
 
 class ScheduleMethods:
     def perform(self, step: Step) -> Any: ...
-    def get_binding(self, name: str, function: str = 'main') -> BindingRef:
+    def get_binding(self, name: str, function: FunctionRef | str | None = None) -> BindingRef:
         """Return a binding or parameter of a graph-level function by name."""
-    def get_block(self, name: str, function: str | None = None) -> BlockRef:
+    def get_block(self, name: str, function: FunctionRef | str | None = None) -> BlockRef:
         """Return a block by name."""
-    def get_blocks(self, function: str) -> tuple[BlockRef, ...]:
+    def get_blocks(self, function: FunctionRef | str) -> tuple[BlockRef, ...]:
         """Return all blocks of a function, in program order."""
-    def get_buffer(self, name: str, function: str | None = None) -> BufferRef:
+    def get_buffer(self, name: str, function: FunctionRef | str | None = None) -> BufferRef:
         """Return a buffer by name."""
+    def get_buffers(self, block: BlockRef | str) -> tuple[BufferRef, ...]:
+        """Return the buffers that a block accesses, those that it only reads first."""
     def get_child_blocks(self, parent: LoopRef | BlockRef | str) -> tuple[BlockRef, ...]:
         """Return the blocks directly inside a loop or a block."""
     def get_consumers(self, block: BlockRef | str) -> tuple[BlockRef, ...]:
         """Return the blocks that read the buffers a block writes."""
+    def get_extent(self, loop: LoopRef | str) -> int:
+        """Return the number of iterations of a loop, an integer or a symbolic term."""
     def get_function(self, name: str) -> FunctionRef:
         """Return a function of the module by name."""
     def get_functions(self, origin: str | None = None) -> tuple[FunctionRef, ...]:
         """Return the loop-level functions that originate from an operation of the source model."""
-    def get_loop(self, name: str, function: str | None = None) -> LoopRef:
+    def get_loop(self, name: str, function: FunctionRef | str | None = None) -> LoopRef:
         """Return a loop by the name of its variable."""
     def get_loops(self, block: BlockRef | str) -> tuple[LoopRef, ...]:
         """Return the loops around a block, outermost first."""
-    def get_output_blocks(self, function: str) -> tuple[BlockRef, ...]:
+    def get_output_blocks(self, function: FunctionRef | str) -> tuple[BlockRef, ...]:
         """Return the blocks that write a parameter of a function."""
     def get_producers(self, block: BlockRef | str) -> tuple[BlockRef, ...]:
         """Return the blocks that write the buffers a block reads."""

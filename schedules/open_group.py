@@ -8,7 +8,7 @@ from types import NoneType
 from typing import cast
 
 from .apply import Composite, prepared
-from .handles import HANDLE_TYPES, Handle
+from .handles import HANDLE_TYPES
 from .history import Node
 from .problem import StaleEditError, TraceError
 from .record import argument, called, grouped, located, with_known
@@ -16,7 +16,7 @@ from .registry import STEPS
 from .state import State
 from .step import handles_in
 from .trace import EDITED, TraceStep
-from .values import Value
+from .values import Result, Value
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class OpenGroup:
         The state before the first step.
     call : TraceStep
         The composite step as recorded in the trace.
-    results : tuple of Handle or None
+    results : tuple of Handle, int, Expr or None
         The results of the composite step.
     thread : int
         The thread that entered the group.
@@ -40,7 +40,7 @@ class OpenGroup:
     start: Node
     before: State
     call: TraceStep
-    results: tuple[Handle | None, ...] = ()
+    results: tuple[Result | None, ...] = ()
     thread: int = field(default_factory=threading.get_ident)
 
     def check_thread(self, op: str) -> None:

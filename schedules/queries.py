@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..ir.analysis import consumers, producers
 from ..ir.loop.nodes import PrimFunc
 from ..ir.loop.visit import children
+from ..ir.symbolic import const_value
 from .apply import Query
 from .handles import (
     BindingRef,
@@ -16,11 +17,13 @@ from .handles import (
     Handle,
     LoopRef,
     block_ref,
+    buffer_ref,
     loop_ref,
 )
-from .lookup import find
+from .lookup import accessed_buffers, find
 from .registry import query
 from .state import State
+from .values import Result
 
 
 @query(returns=FunctionRef)
@@ -72,16 +75,16 @@ class GetBlock(Query):
     ----------
     name : str
         The block's name.
-    function : str or None
+    function : FunctionRef or None
         The function that contains it; None searches all functions, and the name must be unique.
     """
 
     name: str
-    function: str | None = None
+    function: FunctionRef | None = None
 
     def run(self, state: State) -> tuple[Handle, ...]:
         """Return the block."""
-        return (find(state, BlockRef, self.name, self.function),)
+        return (find(state, BlockRef, self.name, _name_of(self.function)),)
 
 
 @query(returns=tuple[BlockRef, ...])
@@ -91,16 +94,16 @@ class GetBlocks(Query):
 
     Parameters
     ----------
-    function : str
-        The function's name.
+    function : FunctionRef
+        The function.
     """
 
-    function: str
+    function: FunctionRef
 
     def run(self, state: State) -> tuple[Handle, ...]:
         """Return the blocks."""
-        blocks = state.tree(self.function).blocks.values()
-        return tuple(block_ref(self.function, b) for b in blocks)
+        name = self.function.function
+        return tuple(block_ref(name, b) for b in state.tree(name).blocks.values())
 
 
 @query(returns=LoopRef)
@@ -112,16 +115,16 @@ class GetLoop(Query):
     ----------
     name : str
         The name of the loop's variable.
-    function : str or None
+    function : FunctionRef or None
         The function that contains it; None searches all functions, and the name must be unique.
     """
 
     name: str
-    function: str | None = None
+    function: FunctionRef | None = None
 
     def run(self, state: State) -> tuple[Handle, ...]:
         """Return the loop."""
-        return (find(state, LoopRef, self.name, self.function),)
+        return (find(state, LoopRef, self.name, _name_of(self.function)),)
 
 
 @query(returns=tuple[LoopRef, ...])
@@ -153,16 +156,61 @@ class GetBuffer(Query):
     ----------
     name : str
         The buffer's name.
-    function : str or None
+    function : FunctionRef or None
         The function that contains it; None searches all functions, and the name must be unique.
     """
 
     name: str
-    function: str | None = None
+    function: FunctionRef | None = None
 
     def run(self, state: State) -> tuple[Handle, ...]:
         """Return the buffer."""
-        return (find(state, BufferRef, self.name, self.function),)
+        return (find(state, BufferRef, self.name, _name_of(self.function)),)
+
+
+@query(returns=tuple[BufferRef, ...])
+@dataclass(frozen=True, slots=True)
+class GetBuffers(Query):
+    """Return the buffers that a block accesses, those that it only reads first.
+
+    Both the buffers that are only read and those that are written are in the order of their first
+    access in the block.
+
+    Parameters
+    ----------
+    block : BlockRef
+        The block.
+    """
+
+    block: BlockRef
+
+    def run(self, state: State) -> tuple[Handle, ...]:
+        """Return the buffers."""
+        found = accessed_buffers(state.block(self.block))
+        return tuple(buffer_ref(self.block.function, buffer) for buffer in found)
+
+
+@query(returns=int)
+@dataclass(frozen=True, slots=True)
+class GetExtent(Query):
+    """Return the number of iterations of a loop, an integer or a symbolic term.
+
+    A later step that uses the result, such as a factor of ``split``, is replayed with the extent of
+    the loop that it is replayed on.
+
+    Parameters
+    ----------
+    loop : LoopRef
+        The loop.
+    """
+
+    loop: LoopRef
+
+    def run(self, state: State) -> tuple[Result, ...]:
+        """Return the extent."""
+        extent = state.loop(self.loop).extent
+        constant = const_value(extent)
+        return (extent if constant is None else constant,)
 
 
 @query(returns=BindingRef)
@@ -174,16 +222,16 @@ class GetBinding(Query):
     ----------
     name : str
         The name of the value.
-    function : str
-        The graph-level function.
+    function : FunctionRef or None
+        The graph-level function; None is the function ``main``.
     """
 
     name: str
-    function: str = "main"
+    function: FunctionRef | None = None
 
     def run(self, state: State) -> tuple[Handle, ...]:
         """Return the binding."""
-        return (find(state, BindingRef, self.name, self.function),)
+        return (find(state, BindingRef, self.name, _name_of(self.function)),)
 
 
 @query(returns=tuple[BlockRef, ...])
@@ -253,15 +301,20 @@ class GetOutputBlocks(Query):
 
     Parameters
     ----------
-    function : str
-        The function's name.
+    function : FunctionRef
+        The function.
     """
 
-    function: str
+    function: FunctionRef
 
     def run(self, state: State) -> tuple[Handle, ...]:
         """Return the blocks, in program order."""
-        tree = state.tree(self.function)
+        name = self.function.function
+        tree = state.tree(name)
         outputs = set(tree.function.buffer_params)
         found = (b for b in tree.outermost_blocks() if any(w.buffer in outputs for w in b.writes))
-        return tuple(block_ref(self.function, b) for b in found)
+        return tuple(block_ref(name, b) for b in found)
+
+
+def _name_of(function: FunctionRef | None) -> str | None:
+    return None if function is None else function.function

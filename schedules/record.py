@@ -8,13 +8,14 @@ from dataclasses import replace
 from ..errors import Json
 from ..ir.loop.nodes import IndexMap
 from ..ir.symbolic import Bool, Expr, to_text
-from .handles import HANDLE_TYPES, Handle, label
+from .block_forms import block_form, occurrence
+from .handles import HANDLE_TYPES, BlockRef, label
 from .lookup import locate
 from .problem import TraceError
 from .state import State
 from .step import Step
 from .trace import DROPPED, Argument, Group, ResultOf, TraceStep, Written
-from .values import Value, index_map_text
+from .values import Result, StepInt, Value, index_map_text
 
 
 def located(state: State, step: Step) -> State:
@@ -26,24 +27,44 @@ def located(state: State, step: Step) -> State:
     return with_known(state, step.handles())
 
 
-def with_known(state: State, handles: Iterable[Handle]) -> State:
+def with_known(state: State, results: Iterable[Result]) -> State:
     """Return the state in which every given handle is the result of a recorded step."""
-    for handle in handles:
-        if handle not in state.known:
+    for handle in results:
+        if isinstance(handle, HANDLE_TYPES) and handle not in state.known:
             for query in locate(state, handle):
-                state = _appended(state, query.op, query.values, query.results, {})
+                marks = _marks(state, query.op, query.results)
+                state = _appended(state, query.op, query.values, query.results, marks)
     return state
 
 
 def recorded(
-    state: State, step: Step, results: tuple[Handle, ...], decisions: Mapping[str, Json]
+    state: State, step: Step, results: tuple[Result, ...], decisions: Mapping[str, Json]
 ) -> State:
     """Return the state with a step appended to its trace; the module is not changed."""
+    decisions = decisions or _marks(state, step.verb(), results)
     return _appended(state, step.verb(), step.chosen(), results, decisions)
 
 
+def _marks(state: State, op: str, results: tuple[Result, ...]) -> Mapping[str, Json]:
+    """Return marks that identify the result of a query on a program with other names."""
+    if op != "get_block" or not isinstance(ref := results[0], BlockRef):
+        return {}
+    tree, block = state.tree(ref.function), state.block(ref)
+    position = occurrence(tree, block)
+    form: Mapping[str, Json] = {"form": block_form(block)}
+    return {**form, "occurrence": position} if position else form
+
+
+def returned(state: State, results: tuple[Result, ...]) -> tuple[Result, ...]:
+    """Return the results of the next step, whose integers refer to it."""
+    if not any(type(result) is int for result in results):
+        return results
+    number = len(state.trace)
+    return tuple(StepInt(r, number, k) if type(r) is int else r for k, r in enumerate(results))
+
+
 def grouped(
-    before: State, state: State, call: TraceStep, results: tuple[Handle | None, ...]
+    before: State, state: State, call: TraceStep, results: tuple[Result | None, ...]
 ) -> State:
     """Return a state with all steps since another one as one group.
 
@@ -59,23 +80,24 @@ def grouped(
         The state after the last step.
     call : TraceStep
         The composite step, as returned by :func:`called`.
-    results : tuple of Handle or None
+    results : tuple of Handle, int, Expr or None
         The results of the composite step; None for one that an edit removed.
     """
-    state = with_known(state, (handle for handle in results if handle is not None))
+    state = with_known(state, (result for result in results if result is not None))
     if len(state.trace) == len(before.trace):
         return state
+    found = [None if result is None else _reference(state, result) for result in results]
     known = dict(before.known)
-    for handle in results:
-        if handle is not None:
-            known.setdefault(handle, state.known[handle])
+    for result, reference in zip(results, found, strict=True):
+        if reference is not None and isinstance(result, (*HANDLE_TYPES, Expr)):
+            known.setdefault(result, reference)
     group = Group(
         call.op,
         call.arguments,
         len(before.trace),
         len(state.trace),
-        tuple(DROPPED if handle is None else known[handle] for handle in results),
-        tuple("" if handle is None else label(handle) for handle in results),
+        tuple(DROPPED if reference is None else reference for reference in found),
+        tuple("" if result is None else _name(result) for result in results),
         call.decisions,
     )
     return replace(state, trace=state.trace.grouped(group), known=known)
@@ -91,14 +113,16 @@ def _appended(
     state: State,
     op: str,
     values: Iterable[tuple[str, Value]],
-    results: tuple[Handle, ...],
+    results: tuple[Result, ...],
     decisions: Mapping[str, Json],
 ) -> State:
     arguments = tuple((name, argument(state, value)) for name, value in values)
-    names = tuple(label(handle) for handle in results)
-    number = len(state.trace)
-    known = dict(state.known)
-    known.update({handle: ResultOf(number, k) for k, handle in enumerate(results)})
+    names = tuple(map(_name, results))
+    known = state.known
+    if results:
+        number = len(state.trace)
+        added = {r: ResultOf(number, k) for k, r in enumerate(results) if not isinstance(r, int)}
+        known = {**known, **added}
     return replace(
         state,
         trace=state.trace.appended(TraceStep(op, arguments, names, dict(decisions))),
@@ -115,15 +139,39 @@ def argument(state: State, value: Value) -> Argument:
     TraceError
         If a handle is not the result of a recorded step.
     """
-    if isinstance(value, HANDLE_TYPES):
-        found = state.known.get(value)
-        if found is None:
-            raise TraceError(f"{label(value)!r} is not the result of a recorded step")
-        return found
+    if isinstance(value, (*HANDLE_TYPES, StepInt, Expr)):
+        found = _reference(state, value)
+        if found is not None:
+            return found
     if isinstance(value, tuple):
         return tuple(argument(state, item) for item in value)
     if isinstance(value, IndexMap):
         return Written("map", index_map_text(value))
     if isinstance(value, Expr | Bool):
         return Written("expr", to_text(value))
-    return value
+    if isinstance(value, HANDLE_TYPES):
+        raise TraceError(f"{label(value)!r} is not the result of a recorded step")
+    return int(value) if isinstance(value, StepInt) else value
+
+
+def _reference(state: State, result: Result) -> ResultOf | None:
+    """Return the recorded result that a value is, None if it is not one.
+
+    An integer that a step of a composite step returned is one only inside of the composite step,
+    unless the composite step returns it.
+    """
+    if not isinstance(result, StepInt):
+        return None if isinstance(result, int) else state.known.get(result)
+    found = ResultOf(result.step, result.index)
+    if result.step >= len(state.results):
+        return None
+    results = state.results[result.step]
+    if result.index >= len(results) or results[result.index] is not result:
+        return None
+    hidden = any(found.step in g and found not in g.results for g in state.trace.groups)
+    return None if hidden else found
+
+
+def _name(result: Result) -> str:
+    """Return the printed name of a result; those of values are made unique in the text."""
+    return label(result) if isinstance(result, HANDLE_TYPES) else "size"

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, cast
 
 from ..errors import TilewrightError
 from ..nearest import did_you_mean
-from .apply import Composite, apply, prepared
-from .handles import Handle
+from .apply import Composite, Query, apply, prepared
 from .problem import TraceError
 from .record import argument, grouped, with_known
 from .registry import STEPS, step_type
+from .renaming import Renamed, adapted, checked_names
 from .state import State
 from .step import Step
-from .trace import DROPPED, Argument, Group, ResultOf, Trace, TraceStep, Written
+from .trace import DROPPED, EDITED, Argument, Group, ResultOf, Trace, TraceStep, Written
+from .values import Result
+
+_Environment: TypeAlias = "list[tuple[Result, ...] | None]"
+"""The results of the steps so far; None for a step that was skipped."""
 
 
 class TraceMismatchError(TraceError):
@@ -40,6 +44,29 @@ class Change:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Skipped:
+    """A step of a trace that a replay did not apply.
+
+    Parameters
+    ----------
+    step : int
+        The number of the step in the replayed trace.
+    op : str
+        The name of the step.
+    error : TilewrightError
+        The reason.
+    """
+
+    step: int
+    op: str
+    error: TilewrightError
+
+    def __str__(self) -> str:
+        """Return the step with the reason."""
+        return f"step {self.step} ({self.op}) does not apply: {self.error.message}"
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Replay:
     """The outcome of a replay.
@@ -56,6 +83,10 @@ class Replay:
         The error of the first pending step; None if no step is pending.
     changes : tuple of Change
         Decisions that differ from the recorded ones.
+    renamed : tuple of Renamed
+        Lookups that found a part of another name than the recorded one.
+    skipped : tuple of Skipped
+        The steps that do not apply, if the replay continued after them.
     """
 
     state: State
@@ -63,13 +94,27 @@ class Replay:
     pending: tuple[TraceStep, ...]
     error: TilewrightError | None
     changes: tuple[Change, ...]
+    renamed: tuple[Renamed, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all steps applied."""
+        return not self.pending and not self.skipped
 
     def __repr__(self) -> str:
         """Return the number of applied steps, and the error of the first pending one."""
-        steps = f"{self.done} of {self.done + len(self.pending)} steps applied"
+        count = self.done + len(self.pending) + len(self.skipped)
+        steps = f"{self.done} of {count} steps applied"
         if self.error is None:
             return f"Replay({steps})"
         return f"Replay({steps}; then {self.pending[0].op}: {self.error.message})"
+
+    def __str__(self) -> str:
+        """Return the number of applied steps, and each step that did not apply with the reason."""
+        lines = [repr(self)[len("Replay(") : -1]]
+        lines += [str(item) for item in (*self.renamed, *self.skipped, *self.changes)]
+        return "\n".join(lines)
 
     def completed(self) -> State:
         """Return the final state.
@@ -91,12 +136,29 @@ class Replay:
         ) from self.error
 
 
-def replay(state: State, trace: Trace) -> Replay:
+def replay(
+    state: State,
+    trace: Trace,
+    *,
+    names: Mapping[str, str] | None = None,
+    skip: bool = False,
+) -> Replay:
     """Apply the steps of a trace in order, until one does not apply.
 
     The steps of a group are applied one by one, and are a group of the new trace as well. A step
     that is a composite step itself, as in a folded trace, is run. If the replay stops inside a
     group, the applied steps of the group are a group with the results that they computed.
+
+    Parameters
+    ----------
+    state : State
+        The program to apply the steps to.
+    trace : Trace
+        The steps.
+    names : mapping of str to str, optional
+        The names in this program of parts that the trace looks up by another name.
+    skip : bool
+        True to continue after a step that does not apply, without the steps that use its results.
     """
     if not isinstance(cast("object", state), State):
         raise TraceError(
@@ -108,29 +170,44 @@ def replay(state: State, trace: Trace) -> Replay:
             f"expected a Trace, got {type(trace).__name__}",
             hint="parse a text with from_python(text) or from_json(text)",
         )
+    known, module = checked_names(names), state.module
     changes: list[Change] = []
-    environment: list[tuple[Handle, ...]] = []
+    renamed: list[Renamed] = []
+    skipped: list[Skipped] = []
+    environment: _Environment = []
     groups = _Groups(trace, environment)
     for number, recorded in enumerate(trace.steps):
         try:
             state = groups.opened(state, number)
-            applied = apply(state, _decoded(recorded, number, environment))
+            step = _decoded(recorded, number, environment)
+            new = adapted(state, recorded, step, known, renamed=renamed, module=module)
+            applied = apply(state, new)
         except TilewrightError as error:
-            state = groups.interrupted(state, number)
-            return Replay(state, number, trace.steps[number:], error, tuple(changes))
+            if not skip:
+                state = groups.interrupted(state, number)
+                pending = trace.steps[number:]
+                return Replay(state, number, pending, error, tuple(changes), tuple(renamed))
+            skipped.append(Skipped(number, recorded.op, error))
+            environment.append(None)
+            state = groups.closed(state, number)
+            continue
         environment.append(applied.results)
+        if new is not step:
+            pair = (cast("Any", x).name for x in (step, new))
+            renamed.append(Renamed(number, recorded.op, *pair))
         state = groups.closed(applied.state, number)
-        if recorded.decisions:
+        if recorded.decisions and not isinstance(step, Query):
             now, index = state.trace[-1].decisions, len(state.trace) - 1
             if dict(now) != dict(recorded.decisions):
                 changes.append(Change(index, recorded.op, recorded.decisions, now))
-    return Replay(state, len(trace), (), None, tuple(changes))
+    done = len(trace) - len(skipped)
+    return Replay(state, done, (), None, tuple(changes), tuple(renamed), tuple(skipped))
 
 
 class _Groups:
     """The groups of a trace that a replay has entered and not left."""
 
-    def __init__(self, trace: Trace, environment: list[tuple[Handle, ...]]) -> None:
+    def __init__(self, trace: Trace, environment: _Environment) -> None:
         self._waiting = list(trace.groups)
         self._environment = environment
         self._entered: list[tuple[Group, State, TraceStep]] = []
@@ -139,6 +216,8 @@ class _Groups:
         """Enter the groups that start at a step; their operands become known."""
         while self._waiting and self._waiting[0].first == number:
             group = self._waiting.pop(0)
+            if any(self._skipped(ref) for ref in group.call().operands()):
+                continue  # its steps are applied without the group
             handles = {ref: self._handle(ref, number) for ref in group.call().operands()}
             state = with_known(state, handles.values())
             arguments = tuple((name, _renamed(v, state, handles)) for name, v in group.arguments)
@@ -152,10 +231,17 @@ class _Groups:
         """Leave the groups that end with a step."""
         while self._entered and self._entered[-1][0].stop == number + 1:
             group, before, call = self._entered.pop()
-            results = tuple(
-                None if ref == DROPPED else self._handle(ref, number + 1) for ref in group.results
+            state = grouped(
+                before,
+                state,
+                _marked(call, group, self._environment),
+                tuple(
+                    None
+                    if ref == DROPPED or self._environment[ref.step] is None
+                    else self._handle(ref, number + 1)
+                    for ref in group.results
+                ),
             )
-            state = grouped(before, state, call, results)
         return state
 
     def interrupted(self, state: State, number: int) -> State:
@@ -169,8 +255,18 @@ class _Groups:
             state = grouped(before, state, call, results)
         return state
 
-    def _handle(self, ref: ResultOf, number: int) -> Handle:
-        return cast("Handle", _value(ref, number, self._environment))
+    def _skipped(self, ref: ResultOf) -> bool:
+        return 0 <= ref.step < len(self._environment) and self._environment[ref.step] is None
+
+    def _handle(self, ref: ResultOf, number: int) -> Result:
+        return cast("Result", _value(ref, number, self._environment))
+
+
+def _marked(call: TraceStep, group: Group, environment: _Environment) -> TraceStep:
+    """Return a group's call; if one of its steps was skipped, it is marked as edited."""
+    if all(environment[k] is not None for k in range(group.first, group.stop)):
+        return call
+    return replace(call, decisions={**call.decisions, EDITED: True})
 
 
 def _converted(state: State, group: Group, values: dict[str, object]) -> dict[str, Argument]:
@@ -188,16 +284,16 @@ def _converted(state: State, group: Group, values: dict[str, object]) -> dict[st
         return {}
 
 
-def _renamed(value: Argument, state: State, handles: Mapping[ResultOf, Handle]) -> Argument:
+def _renamed(value: Argument, state: State, handles: Mapping[ResultOf, Result]) -> Argument:
     """Return an argument with operands of the new trace."""
     if isinstance(value, ResultOf):
-        return state.known[handles[value]]
+        return argument(state, handles[value])
     if isinstance(value, tuple):
         return tuple(_renamed(item, state, handles) for item in value)
     return value
 
 
-def _decoded(recorded: TraceStep, number: int, environment: list[tuple[Handle, ...]]) -> Step:
+def _decoded(recorded: TraceStep, number: int, environment: _Environment) -> Step:
     cls = step_type(recorded.op)
     known = {p.name for p in cls.parameters()}
     extra = [name for name, _ in recorded.arguments if name not in known]
@@ -215,12 +311,14 @@ def _decoded(recorded: TraceStep, number: int, environment: list[tuple[Handle, .
     return cls(**values)
 
 
-def _value(value: Argument, number: int, environment: list[tuple[Handle, ...]]) -> object:
+def _value(value: Argument, number: int, environment: _Environment) -> object:
     match value:
         case ResultOf(step=step, index=index):
             if not 0 <= step < number:
                 raise TraceError(f"step {number} uses the result of a step that was dropped")
             results = environment[step]
+            if results is None:
+                raise TraceError(f"step {number} uses a result of step {step}, which was skipped")
             if index >= len(results):
                 raise TraceError(
                     f"step {number} uses result {index} of step {step}, which has {len(results)} "

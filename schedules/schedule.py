@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
@@ -30,6 +30,7 @@ from .state import State
 from .step import Step, returned_shape
 from .suggest import Suggestions, suggest
 from .trace import Trace
+from .values import Result
 from .verify import Verification, verify
 from .versions import Versions
 
@@ -47,6 +48,8 @@ class Schedule(ScheduleMethods):
         The program to schedule; a single function becomes a module of one function.
     target : str or Target, optional
         The machine to schedule for; required by some steps.
+    seed : int, optional
+        The seed of the steps that draw a random decision, such as ``sample_perfect_tile``.
     at : tuple of History and Node, optional
         A history to share and the version to start at; used by :meth:`branch`.
 
@@ -70,6 +73,7 @@ class Schedule(ScheduleMethods):
         module: Module | PrimFunc,
         target: str | Target | None = None,
         *,
+        seed: int = 0,
         at: tuple[History, Node] | None = None,
     ) -> None:
         """Start with an empty trace, or at a version of an existing history."""
@@ -84,7 +88,7 @@ class Schedule(ScheduleMethods):
         if at is None:
             module = accepted(module, names=False)
         chosen = None if target is None else as_target(target)
-        self._history, self._head = at or _started(State.start(module, chosen))
+        self._history, self._head = at or _started(State.start(module, chosen, seed))
         self._lock = threading.RLock()
         self._watchers: tuple[Callable[[Node], object], ...] = ()
         self._groups: list[OpenGroup] = []
@@ -331,8 +335,8 @@ class Schedule(ScheduleMethods):
 
         Returns
         -------
-        None, Handle or tuple of Handle
-            The results, as declared by the step.
+        None, a result or a tuple of results
+            The handles and values, as declared by the step.
         """
         results = self.apply(step).results
         match returned_shape(type(step)):
@@ -394,13 +398,13 @@ class Schedule(ScheduleMethods):
             self._groups.remove(group)
         self._notify()
 
-    def returns(self, *results: Handle | None) -> None:
+    def returns(self, *results: Result | None) -> None:
         """State the results of the group that the enclosing :meth:`composite` records.
 
         Parameters
         ----------
-        *results : Handle or None
-            The handles that later steps may use; None for one that an edit removed.
+        *results : Handle, int, Expr or None
+            The results that later steps may use; None for one that an edit removed.
 
         Raises
         ------
@@ -413,7 +417,9 @@ class Schedule(ScheduleMethods):
             )
         self._groups[-1].results = results
 
-    def replay(self, trace: Trace) -> Replay:
+    def replay(
+        self, trace: Trace, *, names: Mapping[str, str] | None = None, skip: bool = False
+    ) -> Replay:
         """Apply the steps of a trace until one does not apply.
 
         The head moves to the last step that applied.
@@ -422,14 +428,21 @@ class Schedule(ScheduleMethods):
         ----------
         trace : Trace
             The steps to apply.
+        names : mapping of str to str, optional
+            The names in this program of functions, blocks, loops and buffers that the trace looks
+            up by another name, for example ``{"matmul": "dense"}``.
+        skip : bool
+            True to continue after a step that does not apply, without the steps that use its
+            results.
 
         Returns
         -------
         Replay
-            The final state, and the pending steps with the error of the first one.
+            The final state, and the steps that were not applied with the reason of each; ``print``
+            shows them.
         """
         with self._lock:
-            outcome = replay(self.state, trace)
+            outcome = replay(self.state, trace, names=names, skip=skip)
             self._head = self._history.extended(self._head, outcome.state)
         self._notify()
         return outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from random import Random
 from types import MappingProxyType
 
 from ..ir.analysis import Tree, tree_of
@@ -11,7 +12,7 @@ from ..ir.graph.nodes import GraphFunc
 from ..ir.identity import STEP_STRIDE, UidSource
 from ..ir.loop.nodes import INTRINSIC, Block, Buffer, For, PrimFunc
 from ..ir.module import Module
-from ..ir.symbolic import Var
+from ..ir.symbolic import Expr, Var
 from ..target.effective import merged_target
 from ..target.host import with_level
 from ..target.target import Target
@@ -32,8 +33,9 @@ from .requirement import CommonRequirement
 from .step import Step
 from .suggest_names import unknown
 from .trace import ResultOf, Trace
+from .values import Result
 
-_NO_RESULTS: Mapping[Handle, ResultOf] = MappingProxyType({})
+_NO_RESULTS: Mapping[Handle | Expr, ResultOf] = MappingProxyType({})
 
 
 def _empty_memo() -> dict[object, object]:
@@ -58,14 +60,16 @@ class State:
         The steps that produced it.
     target : Target or None
         The machine the program is scheduled for; None if no step needs it.
-    results : tuple of tuple of Handle
-        The handles that each step of the trace returned.
-    known : Mapping[Handle, ResultOf]
-        For each handle, the last step that returned it.
+    results : tuple of tuple of Handle, int or Expr
+        The handles and values that each step of the trace returned.
+    known : Mapping[Handle or Expr, ResultOf]
+        For each handle and term, the last step that returned it.
     moves : tuple of Move
         The handles that each step changed or removed.
     first : int
         The number of the first step, above those whose uids the module already contains.
+    seed : int
+        The seed of the steps that draw a random decision.
     applying : tuple of str
         The composite steps whose functions are running, outermost first. Unlike a context variable,
         they are known to threads that such a function starts.
@@ -82,17 +86,18 @@ class State:
     module: Module
     trace: Trace = field(default_factory=Trace)
     target: Target | None = None
-    results: tuple[tuple[Handle, ...], ...] = ()
-    known: Mapping[Handle, ResultOf] = field(default_factory=lambda: _NO_RESULTS)
+    results: tuple[tuple[Result, ...], ...] = ()
+    known: Mapping[Handle | Expr, ResultOf] = field(default_factory=lambda: _NO_RESULTS)
     moves: tuple[Move, ...] = ()
     first: int = 1
+    seed: int = 0
     applying: tuple[str, ...] = ()
     memo: dict[object, object] = field(default_factory=_empty_memo, init=False, repr=False)
 
     @classmethod
-    def start(cls, module: Module, target: Target | None = None) -> State:
+    def start(cls, module: Module, target: Target | None = None, seed: int = 0) -> State:
         """Return the state of a module with an empty trace."""
-        return cls(module, target=target, first=1 + _last_step(module))
+        return cls(module, target=target, first=1 + _last_step(module), seed=seed)
 
     def __repr__(self) -> str:
         """Return the number of steps and a summary of the program."""
@@ -212,6 +217,10 @@ class State:
         for move in self.moves:
             found = [new for old in found for new in _moved(move, old)]
         return tuple(found)
+
+    def random(self) -> Random:
+        """Return the source of random decisions of the next step, determined by the seed."""
+        return Random(f"{self.seed}:{len(self.trace)}")
 
     def minted(self) -> UidSource:
         """Return the source of uids for the next step."""

@@ -103,7 +103,7 @@ Shape = Literal["none", "one", "many"]
 
 
 def returned_shape(cls: type[Step]) -> Shape:
-    """Return whether a step's method returns nothing, one handle or a tuple of handles."""
+    """Return whether a step's method returns nothing, one result or a tuple of results."""
     if cls.returns is None:
         return "none"
     return "many" if getattr(cls.returns, "__origin__", None) is tuple else "one"

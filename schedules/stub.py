@@ -103,8 +103,8 @@ def _parameter(field: dataclasses.Field[Any], *, indexed: bool) -> str:
     text = str(field.type)
     for pattern, wider in _WIDER:
         text = re.sub(pattern, wider, text)
-    if re.search(r"^(Loop|Block|Buffer|Binding|Function)Ref( \| \w+Ref)*$", text):
-        text += " | str"
+    if re.search(r"^(Loop|Block|Buffer|Binding|Function)Ref( \| \w+Ref)*( \| None)?$", text):
+        text = f"{text.removesuffix(' | None')} | str" + " | None" * text.endswith(" | None")
     if str(field.type) == "BufferRef" and indexed:
         text += " | int"
     return f"{field.name}: {text}{_default(field.default)}"

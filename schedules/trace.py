@@ -151,6 +151,17 @@ class Trace:
         last = f", the last {self.steps[-1].op}" if self.steps else ""
         return f"<Trace: {len(self)} step{'' if len(self) == 1 else 's'}{last}>"
 
+    def pruned(self) -> Trace:
+        """Return the trace without queries whose results no step uses."""
+        from .pruning import pruned
+
+        return pruned(self)
+
+    @staticmethod
+    def renumbered(step: TraceStep, position: Mapping[int, int]) -> TraceStep:
+        """Return a step whose operands have other step numbers."""
+        return _renumbered(step, lambda number: position.get(number, -1))
+
     def appended(self, *steps: TraceStep) -> Trace:
         """Return the trace with steps added at the end, after all groups."""
         return Trace((*self.steps, *steps), self.groups)

@@ -55,6 +55,27 @@ trace = tilewright.schedules.from_python(text)
 outcome = other.replay(trace)               # stops at the first step that does not apply
 ```
 
+The results of a step are handles, integers, or symbolic terms, and all of them are operands of
+later steps: `sch.split(j, factors=(None, sch.get_extent(i)))` is recorded with the result of
+`get_extent`, and is replayed with the extent of the loop that it is replayed on. An operation on an
+integer, such as `extent // 2`, is a literal.
+
+## Replay on another kernel
+
+Functions are looked up first, and all other lookups refer to them: loops and buffers are looked up
+by a block that they contain or that accesses them. So a trace replays on a kernel with other names:
+
+- If the program has no function of the recorded name, but only one loop-level function, the trace
+  is applied to that one. `sch.replay(trace, names={"matmul": "dense"})` names another one.
+- If the function has no block of the recorded name, it is the block of the same form: the same
+  kinds of iteration variables, and the same operations. JSON contains the form of each block; in a
+  trace that was read as Python, it is the only block of the function, or one of `names`.
+
+`outcome.renamed` lists these lookups. A replay stops at the first step that does not apply;
+`sch.replay(trace, skip=True)` continues without it and without the steps that use its results.
+`print(outcome)` shows each step that did not apply, with the reason. `trace.pruned()` is the trace
+without lookups whose results no step uses; the workbench saves this trace.
+
 ## Composite steps
 
 A composite step is a function of steps. The steps that it applies are recorded as one group. A

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from ..ir.loop.nodes import IndexMap
 from ..ir.symbolic import Bool, Expr, to_text
@@ -12,6 +12,47 @@ from .handles import HANDLE_TYPES, Handle, label
 Value: TypeAlias = (
     "bool | int | float | str | Expr | Bool | IndexMap | Handle | tuple[Value, ...] | None"
 )
+
+Result: TypeAlias = "Handle | int | Expr"
+"""A result of a step, which later steps may use: a part of the program, or a value."""
+
+
+class StepInt(int):
+    """An integer that a step returned; a later step that uses it refers to that step.
+
+    It behaves as an ``int``, and the result of an operation on it is a plain one.
+
+    Parameters
+    ----------
+    value : int
+        The integer.
+    step : int
+        The number of the step in the trace.
+    index : int
+        The position among its results.
+    """
+
+    step: int
+    index: int
+
+    def __new__(cls, value: int, step: int, index: int) -> Self:
+        """Return an integer with its origin."""
+        made = super().__new__(cls, value)
+        made.step, made.index = step, index
+        return made
+
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        """Return the plain integer: a copy belongs to no trace."""
+        return int, (int(self),)
+
+
+def plain(value: Value) -> Value:
+    """Return a value with plain integers in place of those that steps returned."""
+    if isinstance(value, StepInt):
+        return int(value)
+    if isinstance(value, tuple) and any(isinstance(item, StepInt | tuple) for item in value):
+        return tuple(plain(item) for item in value)
+    return value
 
 
 def value_text(value: Value, show_handle: Callable[[Handle], str] = label) -> str:

@@ -34,6 +34,8 @@ from ..schedules import (
     to_json,
     to_python,
 )
+from ..schedules.handles import HANDLE_TYPES
+from ..schedules.values import Result
 from . import protocol
 from .bench import Bench
 from .history_view import HistoryView
@@ -388,7 +390,7 @@ class Session:
         head = self.schedule.head
         return "the initial state" if head.parent is None else f"{head.step.op} ({head.id[:7]})"
 
-    def _select_result(self, results: tuple[Handle, ...]) -> None:
+    def _select_result(self, results: tuple[Result, ...]) -> None:
         """Keep the selection if it still exists, else select a result of the step."""
         self._reopen()
         old = self.shown.selection
@@ -396,7 +398,8 @@ class Session:
             self._set_selection(old)
             return
         loops = [r for r in results if isinstance(r, LoopRef)]
-        new = loops[-1] if loops else next(iter(results), None)
+        handles = (r for r in results if isinstance(r, HANDLE_TYPES))
+        new = loops[-1] if loops else next(handles, None)
         if new is None and old is not None:
             new = next(iter(self.state.follow(old)), None)
         self._set_selection(new if new is not None and exists(self.state, new) else None)
@@ -419,7 +422,7 @@ class Session:
         self.shown.applied = Applied(message, tone, changed)
 
     def _save(self, kind: str) -> None:
-        trace = self.schedule.trace
+        trace = self.schedule.trace.pruned()
         stem = self.title or self.shown.open
         if kind == "json":
             self.shown.document = Document(f"{stem}.trace.jsonl", "json", to_json(trace) + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...ir.loop.nodes import IterVar
 from ...ir.symbolic import free_vars
-from ..handles import BlockRef, BufferRef, LoopRef
+from ..handles import BlockRef, BufferRef, LoopRef, buffer_ref
 from ..patterns import Matmul, classify
 from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
@@ -43,4 +43,4 @@ def loops_of(
 def written(sch: Schedule, block: BlockRef) -> BufferRef:
     """Return the first buffer that a block writes."""
     buffer = sch.state.block(block).writes[0].buffer
-    return sch.get_buffer(buffer.name, block.function)
+    return buffer_ref(block.function, buffer)

@@ -8,7 +8,7 @@ from ...ir.loop.nodes import IndexMap
 from ...ir.symbolic import const_value, var
 from ..apply import Composite
 from ..composite import composite
-from ..handles import BlockRef, Handle
+from ..handles import BlockRef, Handle, buffer_ref
 from ..machine import machine_of
 from ..patterns import Matmul, classify
 from ..schedule import Schedule
@@ -99,7 +99,7 @@ def pack(sch: Schedule, product: BlockRef, columns: int, group: int = 1) -> Bloc
         padding = tuple(group if v is pattern.depth else 1 for v in pattern.block.iters)
         _, copy = sch.pad_einsum(product, padding)
     else:
-        operand = sch.get_buffer(pattern.right.buffer.name, product.function)
+        operand = buffer_ref(product.function, pattern.right.buffer)
         copy = sch.cache_read(product, operand, "global")
     sch.transform_layout(written(sch, copy), panel_map(pattern, columns, group))
     return copy

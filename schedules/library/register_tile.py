@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...ir.symbolic import const_value
 from ..apply import Composite
 from ..composite import composite
-from ..handles import BlockRef, Handle, LoopRef
+from ..handles import BlockRef, Handle, LoopRef, block_ref, buffer_ref
 from ..machine import machine_of
 from ..patterns import Matmul, classify
 from ..primitives.tensorize.tensorize import Tensorize
@@ -154,9 +154,9 @@ def register_tile(
 def _epilogue(sch: Schedule, pattern: Matmul, product: BlockRef) -> BlockRef:
     """Inline the blocks after the product into the last one; without any, add a copy."""
     if not pattern.epilogue:
-        buffer = pattern.block.writes[0].buffer.name
-        return sch.cache_write(product, sch.get_buffer(buffer, product.function), "local")
-    *inner, last = (sch.get_block(b.name, product.function) for b in pattern.epilogue)
+        buffer = pattern.block.writes[0].buffer
+        return sch.cache_write(product, buffer_ref(product.function, buffer), "local")
+    *inner, last = (block_ref(product.function, b) for b in pattern.epilogue)
     for block in inner:
         sch.compute_inline(block)
     return last

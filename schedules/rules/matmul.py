@@ -16,7 +16,7 @@ from ...ir.loop.nodes import Block, Buffer, IndexMap, Load
 from ...ir.loop.visit import loads
 from ...ir.symbolic import Var, const_value, var
 from ..composite import composite
-from ..handles import BlockRef, FunctionRef
+from ..handles import BlockRef, FunctionRef, block_ref, buffer_ref
 from ..library._products import written
 from ..machine import Machine, Tile, machine_of
 from ..patterns import Matmul, classify
@@ -108,7 +108,7 @@ def _inline_weights(sch: Schedule, name: str) -> None:
         last = _conversion(pattern)
         if last is None:
             return
-        step = ComputeInline(sch.get_block(last.name, name))
+        step = ComputeInline(block_ref(name, last))
         if sch.check(step):
             return
         sch.apply(step)
@@ -139,12 +139,12 @@ def _is_packed(sch: Schedule, name: str, pattern: Matmul) -> bool:
 
 def _pack(sch: Schedule, name: str, pattern: Matmul, tile: Tile) -> None:
     """Pack the right operand; move the copies of weights to load time."""
-    product = sch.get_block(pattern.block.name, name)
+    product = block_ref(name, pattern.block)
     scales = _transposed_scales(pattern)
     copy = sch.pack(product, tile.columns, tile.group)
     _at_load(sch, name, pattern.right.buffer, copy, tile)
     for load, at in scales.items():
-        scale = sch.get_buffer(load.buffer.name, name)
+        scale = buffer_ref(name, load.buffer)
         copy = sch.cache_read(product, scale, "global")
         sch.transform_layout(written(sch, copy), _axis_last(len(load.indices), at))
         _at_load(sch, name, load.buffer, copy, tile)
@@ -185,7 +185,7 @@ def _tiled(sch: Schedule, name: str, pattern: Matmul, tile: Tile) -> None:
     one_row = const_value(pattern.row.extent) == 1 and tile.group == 1
     parts = pattern.right.dtype.per_byte if len(pattern.right.indices) > PANEL_RANK else 1
     sch.register_tile(
-        sch.get_block(pattern.block.name, name),
+        block_ref(name, pattern.block),
         rows=1 if one_row else tile.rows,
         columns=tile.columns // parts,
         panels=parts * (_gemv_panels(pattern, tile.columns) if one_row else 1),
@@ -193,7 +193,7 @@ def _tiled(sch: Schedule, name: str, pattern: Matmul, tile: Tile) -> None:
         intrinsic=tile.intrinsic,
     )
     for block in pattern.prologue:
-        sch.schedule_copy(sch.get_block(block.name, name), tile.columns, tile.group)
+        sch.schedule_copy(block_ref(name, block), tile.columns, tile.group)
 
 
 def _tile(pattern: Matmul, machine: Machine) -> Tile:

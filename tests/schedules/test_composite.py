@@ -109,8 +109,9 @@ def test_operands_of_a_click_are_located_before_the_group():
     j = next(LoopRef("matmul", x.uid, "j") for x in sch.state.tree("matmul").loops.values()
              if x.var.name == "j")  # fmt: skip
     sch.strip(j)
-    assert [s.op for s in sch.trace.steps] == ["get_block", "get_loops", "split", "vectorize"]
-    assert sch.trace.groups[0].first == 2
+    ops = ["get_function", "get_block", "get_loops", "split", "vectorize"]
+    assert [s.op for s in sch.trace.steps] == ops
+    assert sch.trace.groups[0].first == 3
 
 
 def test_text_of_both_forms_leads_to_the_same_version(golden):

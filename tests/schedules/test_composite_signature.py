@@ -48,7 +48,7 @@ def _steps_of_these_tests():
         ("def f(sch, loops: tuple[LoopRef, ..., ...]): ...", "which no form"),
         ("def _f(sch): ...", "leading underscore"),
         ("def __len__(sch): ...", "leading underscore"),
-        ("def f(sch) -> int: ...", "returns int"),
+        ("def f(sch) -> str: ...", "returns str"),
         ("async def f(sch): ...", "coroutine"),
     ],
 )

@@ -86,7 +86,7 @@ def test_on_another_shape_different_decisions_are_reported():
     assert outcome.error is None
     assert [str(c) for c in outcome.changes] == [
         "step 3 (split) decided {'guard': 'predicate'}, recorded {'guard': 'none'}",
-        "step 12 (transform_layout) decided {'padded': True}, recorded {'padded': False}",
+        "step 11 (transform_layout) decided {'padded': True}, recorded {'padded': False}",
     ]
     assert other.verify().ok
 
@@ -220,7 +220,8 @@ def test_a_click_is_recorded_as_queries():
     uid = next(u for u, x in sch.state.tree("matmul").loops.items() if x.var.name == "j")
     sch.apply(Split(LoopRef("matmul", uid), (None, 8)))
     assert to_python(sch.trace).splitlines() == [
-        "mm = sch.get_block(name='mm', function='matmul')",
+        "matmul = sch.get_function(name='matmul')",
+        "mm = sch.get_block(name='mm', function=matmul)",
         "i, j, k = sch.get_loops(block=mm)",
         "j_0, j_1 = sch.split(loop=j, factors=(None, 8))",
     ]

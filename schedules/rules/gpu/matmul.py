@@ -7,7 +7,7 @@ from typing import Final
 from ....ir.loop.nodes import Block, IterVar
 from ....ir.loop.visit import loads, stores
 from ...composite import composite
-from ...handles import BlockRef, FunctionRef, LoopRef
+from ...handles import BlockRef, FunctionRef, LoopRef, block_ref, buffer_ref
 from ...library._products import loops_of, written
 from ...patterns import Matmul, classify
 from ...primitives.tensorize.pad_einsum import PadEinsum
@@ -87,7 +87,7 @@ def schedule_gpu_matmul(sch: Schedule, function: FunctionRef) -> None:
         raise RuleNotApplicableError(f"{name!r} has blocks before the product")
     if pattern.scaled:
         raise RuleNotApplicableError(f"{name!r} computes the right factor of its products")
-    mm = sch.get_block(pattern.block.name, name)
+    mm = block_ref(name, pattern.block)
     batch = len([v for v in pattern.block.iters if v.kind == "spatial"]) - 2
     fetches, out = _padded(sch, mm, pattern)
     i, j, k = loops_of(sch, mm, pattern, pattern.row, pattern.column, pattern.depth)
@@ -134,10 +134,10 @@ def _padded(sch: Schedule, mm: BlockRef, pattern: Matmul) -> tuple[list[BlockRef
     crop = next((b for b in made if result in _reads(sch, b)), None)
     copies = {_name_written(sch, b): b for b in made if b != crop}
     fetches: list[BlockRef] = []
-    for operand in dict.fromkeys(r.buffer.name for r in sch.state.block(mm).reads):
-        own = copies.get(operand)
+    for operand in dict.fromkeys(r.buffer for r in sch.state.block(mm).reads):
+        own = copies.get(operand.name)
         if own is None:
-            own = sch.cache_read(mm, sch.get_buffer(operand, mm.function), "shared")
+            own = sch.cache_read(mm, buffer_ref(mm.function, operand), "shared")
         fetches.append(own)
     return fetches, _out(sch, mm, pattern, crop)
 
@@ -154,7 +154,7 @@ def _out(sch: Schedule, mm: BlockRef, pattern: Matmul, crop: BlockRef | None) ->
     """Inline the blocks after the product into the last one, and return it."""
     for block in pattern.epilogue:
         _check_order(pattern, block)
-    tail = [sch.get_block(b.name, mm.function) for b in pattern.epilogue]
+    tail = [block_ref(mm.function, b) for b in pattern.epilogue]
     if crop is not None:
         tail.insert(0, crop)
     if not tail:

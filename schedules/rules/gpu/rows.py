@@ -7,7 +7,7 @@ from typing import Final
 from ....ir.loop.nodes import Buffer
 from ....ir.symbolic import Expr, const_value, product
 from ...composite import composite
-from ...handles import BlockRef, FunctionRef, LoopRef
+from ...handles import BlockRef, FunctionRef, LoopRef, buffer_ref
 from ...patterns import Rows, classify
 from ...primitives.placement.compute_inline import ComputeInline
 from ...problem import RuleNotApplicableError
@@ -117,7 +117,7 @@ def _scopes(sch: Schedule, name: str, shared: int) -> None:
         if size is None or size > LONGEST:
             raise _too_long(buffer, size)
         scope = "local" if size == 1 and not _is_divided(sch, name, buffer, shared) else "shared"
-        sch.set_scope(sch.get_buffer(buffer.name, name), scope)
+        sch.set_scope(buffer_ref(name, buffer), scope)
 
 
 def _is_divided(sch: Schedule, name: str, buffer: Buffer, shared: int) -> bool:
