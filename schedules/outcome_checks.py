@@ -2,7 +2,9 @@
 
 Most steps keep the elements that each iteration of a loop accesses, and with them the kind of the
 loop. Concurrent iterations that write packed elements must also write whole bytes, a vectorized
-loop that scans its lanes must have the form of a scan, and so must the block of each scan.
+loop that scans its lanes must have the form of a scan, and so must the block of each scan. The
+iterations that write segments between loaded integers are independent only if no access of theirs
+leaves its segment.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from typing import Final
 from ..ir.analysis import Tree, tree_of, written_buffers
 from ..ir.analysis.lane_scans import scans_lanes
 from ..ir.analysis.races import kind_conflicts, races
-from ..ir.loop.nodes import Block, For, PrimFunc
+from ..ir.loop.nodes import Block, For, Let, PrimFunc, Stmt
 from ..ir.loop.scans import declaration_problems
+from ..ir.loop.visit import walk
 from ..ir.module import Module
 from ..ir.symbolic import const_value
 from .handles import block_ref, loop_ref
@@ -51,10 +54,15 @@ def needs_outcome(func: object) -> bool:
     known = tree.memo.get("needs_outcome")
     if known is None:
         packed = any(b.dtype.is_packed for b in (*func.buffer_params, *tree.allocs))
-        concurrent = packed and any(loop.kind in _CONCURRENT for loop in tree.loops.values())
+        unclear = packed or _loads_integers(func.body)
+        concurrent = unclear and any(loop.kind in _CONCURRENT for loop in tree.loops.values())
         known = concurrent or any(map(_is_ordered, tree.blocks.values()))
         tree.memo["needs_outcome"] = known
     return known is True
+
+
+def _loads_integers(statement: Stmt) -> bool:
+    return any(isinstance(s, Let) for s in walk(statement))
 
 
 def _is_ordered(block: Block) -> bool:
@@ -70,7 +78,8 @@ def _delicate(tree: Tree) -> Iterator[For]:
         several = loop.kind in _CONCURRENT and const_value(loop.extent) != 1
         blocks = tree.blocks_in(loop.body) if several else ()
         written = (b for block in blocks for b in written_buffers(block))
-        if any(b.dtype.is_packed for b in written) or any(map(_is_ordered, blocks)):
+        unclear = any(b.dtype.is_packed for b in written) or any(map(_is_ordered, blocks))
+        if unclear or (several and _loads_integers(loop.body)):
             yield loop
 
 

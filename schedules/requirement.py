@@ -53,7 +53,8 @@ class CommonRequirement(Requirement):
         "caching, placement, and reduction not inside any block"
     )
     INDEPENDENT = (
-        "iterations of parallel and thread-bound loops write whole bytes of packed elements, and "
+        "iterations of parallel and thread-bound loops write whole bytes of packed elements and "
+        "access their own segment between loaded integers, and "
         "vectorized loops that scan their lanes have the form of a scan"
     )
     SCANS = "the block of a scan keeps the form of a scan"

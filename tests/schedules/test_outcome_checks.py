@@ -8,6 +8,7 @@ from tilewright.ir.script import parse
 from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule, StepError
 from tilewright.schedules.requirement import CommonRequirement
+from tilewright.target.target import Target
 
 PACKED = """
 k = symbols("k", lower=0)
@@ -96,4 +97,49 @@ def test_the_elements_of_a_scan_stay_at_constant_steps() -> None:
     assert {p.requirement for p in error.problems} == {CommonRequirement.SCANS}
     assert "stores one element of 't' for each value of 'vj'" in str(error)
     sch.transform_layout("t", "lambda i, j: (j, i)")
+    assert violations(sch.module) == ()
+
+
+RAGGED = """
+n, l = symbols("n l", lower=0)
+
+@prim_func
+def f(off: Buffer[(n + 1,), i32], x: Buffer[(l,), f32], y: InOut[(n,), f32]):
+    for i in range(n):
+        with checked(off[i], 0, l + 1) as lo:
+            with checked(off[i + 1], lo, l + 1) as hi:
+                for j in range(hi - lo):
+                    with block("s"):
+                        vi, vl, vj = spatial(i), spatial(l + 1, lo), reduce(l, j)
+                        with init(): y[vi] = 0.0
+                        y[vi] += x[vl + vj]
+"""
+
+
+def threads_with_segments() -> Schedule:
+    sch = Schedule(parse(RAGGED), target=Target("simt"))
+    sch.schedule_kernel("f")
+    sch.cache_read("s", "x", "shared")
+    return sch
+
+
+def test_threads_do_not_copy_beyond_their_segments() -> None:
+    """The copy for a padded loop reads elements that the next thread writes."""
+    sch = threads_with_segments()
+    assert violations(sch.module) == ()
+    sch.cache_read("s", "x_shared", "local")
+    (*_, own) = sch.get_loops("copy_x_shared")
+    sch.split(own, factors=(None, 64))
+    error = rejected_for(sch, "cache_read", "copy_x_shared", "x_shared", "global")
+    assert [p.requirement for p in error.problems] == [CommonRequirement.INDEPENDENT]
+    assert "write x_shared at loaded indices" in str(error)
+    assert "loop 'i_1' is bound to threadIdx.x" in str(error)
+
+
+def test_threads_do_not_share_a_copy_whose_layout_mixes_segments() -> None:
+    sch = Schedule(parse(RAGGED), target=Target("simt"))
+    sch.schedule_kernel("f")
+    error = rejected_for(sch, "cache_read", "s", "x", "shared", "lambda d: (d // 3, d % 3)")
+    assert "is bound to threadIdx.x" in str(error)
+    sch.cache_read("s", "x", "local", "lambda d: (d // 3, d % 3)")
     assert violations(sch.module) == ()
