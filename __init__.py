@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .codegen.measure.measure import measure
     from .errors import TilewrightError
     from .ir import script
+    from .ir.graph.libraries import library_function
     from .ir.importers import from_exported_program, from_onnx
     from .ir.packing import PackedArray
     from .ir.script import parse
@@ -44,6 +45,7 @@ __all__ = [
     "export",
     "from_exported_program",
     "from_onnx",
+    "library_function",
     "lower",
     "measure",
     "parse",
@@ -61,6 +63,7 @@ _HOME = {
     "export": ".codegen.export",
     "from_exported_program": ".ir.importers",
     "from_onnx": ".ir.importers",
+    "library_function": ".ir.graph.libraries",
     "lower": ".codegen.lowered",
     "measure": ".codegen.measure.measure",
     "parse": ".ir.script",

@@ -43,6 +43,7 @@ from .lower.host.to_thread import lower_host
 from .lower.pipeline import lower_kernel
 from .manifest import KernelSpec
 from .program_checks import checked_program
+from .program_key import program_words
 from .runtime.executable import Executable
 from .runtime.table import RuntimeTable
 from .simt.program import SimtProgram, step_texts, steps_of
@@ -306,22 +307,6 @@ def _kernels(
     return _LoweredKernels(kernels, texts, MappingProxyType(programs), tuple(specs))
 
 
-def _names(module: Module) -> str:
-    """Return the names, annotations and origins that an artifact contains, as part of its key."""
-    words: list[str] = []
-    for function in module:
-        words.append(function.name)
-        if isinstance(function, GraphFunc):
-            words += [p.value.name for p in function.params]
-            words += [str(p.value.info) for p in function.params]
-            words += [f"{b.value.name} {sorted(b.origins)}" for b in function.bindings]
-            words += [*function.result_names, *map(str, function.facts)]
-        else:
-            words += [b.name for b in function.buffer_params]
-            words += [v.name for v in function.scalar_params]
-    return "\n".join(words)
-
-
 def _module_key(module: Module, target: Target, options: BuildOptions) -> str:
     """Return the cache key of a module: a digest of program, target, options and compiler."""
     threads = target.threads or available_threads()
@@ -331,7 +316,7 @@ def _module_key(module: Module, target: Target, options: BuildOptions) -> str:
         json.dumps(steps).encode(),
         str(target).encode(),
         structural_hash(module).encode(),
-        _names(module).encode("utf-8", "surrogatepass"),
+        program_words(module).encode("utf-8", "surrogatepass"),
     )
 
 

@@ -108,6 +108,13 @@ DEVIATIONS: Final = (
     ),
     Deviation("`mod` of floats that is 0", "sign of the divisor", "the same", "sign of x"),
     Deviation("`sign` of NaN", "NaN (0 in programs imported from PyTorch)", "NaN", "0"),
+    Deviation("`unique` of several NaN", "one NaN", "the same", "each NaN"),
+    Deviation(
+        "`sort`, `argsort`, `topk`, `unique`, and `nonzero` on CUDA",
+        "an error by name: library functions run on the host",
+        "",
+        "supported",
+    ),
     Deviation("`max` and `min` of an empty domain", "the identity: -inf and inf", "error", "error"),
     Deviation("`maximum` and `minimum` of +0 and -0", "a zero of either sign", "either", "either"),
     Deviation(

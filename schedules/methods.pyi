@@ -65,6 +65,8 @@ class ScheduleMethods:
         """Collapse adjacent dimensions of a kernel that all accesses iterate jointly."""
     def dead_code(self, function: FunctionRef | str = ...) -> None:
         """Eliminate bindings, functions and constants that no result depends on."""
+    def dispatch_to_library(self, binding: BindingRef | str, library: str) -> BindingRef:
+        """Replace a call of an operator by a call of a library function that implements it."""
     def fold_constants(self, function: FunctionRef | str = ..., limit: int = 65536) -> None:
         """Fold operators on constants whose results are small."""
     def fuse_ops(
@@ -76,7 +78,7 @@ class ScheduleMethods:
     def hoist_block(self, block: BlockRef | str) -> FunctionRef:
         """Hoist a block that only depends on inputs out of a kernel, into a new kernel."""
     def legalize(self, function: FunctionRef | str = ...) -> tuple[FunctionRef, ...]:
-        """Lower every operator of a function to a call of a loop-level function."""
+        """Lower every operator of a function to a call of a loop-level function or of a library."""
     def lift_transforms(
         self, function: FunctionRef | str = ..., keep: Sequence[BindingRef | str] = ...
     ) -> FunctionRef:

@@ -1,19 +1,5 @@
-"""Library functions for ``call_dps_library``: native functions with registered names."""
+"""Addresses of library functions in this process."""
 
-from .registry import (
-    Operand,
-    UnknownLibraryFunctionError,
-    library_address,
-    library_names,
-    register_address,
-    register_callback,
-)
+from .addresses import FAILED, MissingSymbolError, library_address, raised_error
 
-__all__ = [
-    "Operand",
-    "UnknownLibraryFunctionError",
-    "library_address",
-    "library_names",
-    "register_address",
-    "register_callback",
-]
+__all__ = ["FAILED", "MissingSymbolError", "library_address", "raised_error"]

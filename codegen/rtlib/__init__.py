@@ -19,6 +19,7 @@ Python functions on real memory; tests compare both forms.
 - :mod:`.pool`: the thread pool
 - :mod:`.devices`: copies and launches with the CUDA driver
 - :mod:`.gemm`: adapters of BLAS matrix products
+- :mod:`.ordering`: sorting, distinct elements, and positions of nonzero elements
 """
 
 from . import (
@@ -27,6 +28,7 @@ from . import (
     gemm,
     memory,
     narrow,
+    ordering,
     planner,
     plans,
     pool,
@@ -38,6 +40,6 @@ from . import (
 )
 
 __all__ = [
-    "calls", "devices", "gemm", "memory", "narrow", "planner", "plans", "pool",
+    "calls", "devices", "gemm", "memory", "narrow", "ordering", "planner", "plans", "pool",
     "providers", "results", "sweep", "views", "workspaces",
 ]  # fmt: skip

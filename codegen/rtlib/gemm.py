@@ -18,14 +18,15 @@ from .language import (
     stack,
     store_i64,
 )
+from .results import copy_bytes
 
-ONE_F32 = 0x3F800000
-ONE_F64 = 0x3FF0000000000000
 DTYPE_F32 = 2 * 256 + 32
 DTYPE_F64 = 2 * 256 + 64
 
+INFINITY_F32 = 0x7F800000
+
 WRONG_OPERANDS = 1
-"""Error code: the operands are not three matrices of the dtype with matching dimensions."""
+"""Error code: the operands are not matrices of the dtype with matching dimensions."""
 
 
 @rtlib_function
@@ -36,37 +37,76 @@ def extent(operands: Ptr, position: int, dim: int) -> int:
 
 @rtlib_function
 def fits_gemm(operands: Ptr, count: int, dtype: int) -> int:
-    """Return whether the operands are ``(m, k), (k, n), (m, n)`` of the dtype."""
+    """Return whether the operands are ``(m, k), (k, n)[, (m, n)], (m, n)`` of the dtype."""
     fits = 1
-    if count != 3:
+    if count < 3:
         return 0
-    for k in range(3):
+    if count > 4:
+        return 0
+    for k in range(count):
         if load_i64(operands, 32 * k + 8) != 2 or load_i64(operands, 32 * k + 24) != dtype:
             fits = 0
     if fits == 0:
         return 0
     if extent(operands, 0, 1) != extent(operands, 1, 0):
         return 0
-    if extent(operands, 0, 0) != extent(operands, 2, 0):
-        return 0
-    if extent(operands, 1, 1) != extent(operands, 2, 1):
-        return 0
-    return 1
+    for k in range(2, count):
+        if extent(operands, 0, 0) != extent(operands, k, 0):
+            fits = 0
+        if extent(operands, 1, 1) != extent(operands, k, 1):
+            fits = 0
+    return fits
 
 
 @rtlib_function
-def call_gemm(routine: Ptr, operands: Ptr, one: int) -> None:
-    """Call ``?gemm`` without transposes; an empty matrix has leading dimension 1."""
-    rows = extent(operands, 2, 0)
-    columns = extent(operands, 2, 1)
+def single(bits: int) -> int:
+    """Return the bits of a float64 rounded to float32, to nearest and ties to even."""
+    sign = ((bits >> 63) & 1) << 31
+    exponent = (bits >> 52) & 2047
+    fraction = bits & ((1 << 52) - 1)
+    if exponent == 2047:
+        return sign | INFINITY_F32 | (min(fraction, 1) << 22)
+    exponent = exponent - 896
+    shift = 29
+    if exponent > 254:
+        return sign | INFINITY_F32
+    if exponent > 0:
+        fraction = fraction | (exponent << 52)
+    else:
+        fraction = fraction | (1 << 52)
+        shift = min(30 - exponent, 62)
+    rounded = fraction >> shift
+    rest = fraction & ((1 << shift) - 1)
+    half = 1 << (shift - 1)
+    if rest > half or (rest == half and (rounded & 1) == 1):
+        rounded += 1
+    return sign | rounded
+
+
+@rtlib_function
+def call_gemm(routine: Ptr, operands: Ptr, count: int, size: int) -> None:
+    """Call ``?gemm`` without transposes, with scalars of the elements' size in bytes.
+
+    An empty matrix has leading dimension 1. The addend of the call is copied to the result first.
+    """
+    last = count - 1
+    rows = extent(operands, last, 0)
+    columns = extent(operands, last, 1)
     inner = extent(operands, 0, 1)
+    result = load_ptr(operands, 32 * last)
+    factors = load_ptr(operands, 32 * count)
     words = stack(72)
     store_i64(words, 0, 78)  # 'N'
     store_i64(words, 8, columns)
     store_i64(words, 16, rows)
     store_i64(words, 24, inner)
-    store_i64(words, 32, one)
-    store_i64(words, 40, 0)
+    store_i64(words, 32, load_i64(factors, 0))
+    store_i64(words, 40, load_i64(factors, 8))
+    if size == 4:
+        store_i64(words, 32, single(load_i64(factors, 0)))
+        store_i64(words, 40, single(load_i64(factors, 8)))
+    if count == 4:
+        copy_bytes(result, load_ptr(operands, 64), size * rows * columns)
     store_i64(words, 48, max(columns, 1))
     store_i64(words, 56, max(inner, 1))
     call_nothing(
@@ -82,7 +122,7 @@ def call_gemm(routine: Ptr, operands: Ptr, one: int) -> None:
         load_ptr(operands, 0),
         move(words, 56),
         move(words, 40),
-        load_ptr(operands, 64),
+        result,
         move(words, 48),
         1,
         1,
@@ -91,17 +131,17 @@ def call_gemm(routine: Ptr, operands: Ptr, one: int) -> None:
 
 @rtlib_function
 def sgemm(routine: Ptr, operands: Ptr, count: int) -> Code:
-    """Compute ``C = A B`` in f32; library function ``blas.sgemm``."""
+    """Compute ``alpha A B + beta C`` in f32; library function ``blas.sgemm``."""
     if fits_gemm(operands, count, DTYPE_F32) == 0:
         return Code(WRONG_OPERANDS)
-    call_gemm(routine, operands, ONE_F32)
+    call_gemm(routine, operands, count, 4)
     return Code(0)
 
 
 @rtlib_function
 def dgemm(routine: Ptr, operands: Ptr, count: int) -> Code:
-    """Compute ``C = A B`` in f64; library function ``blas.dgemm``."""
+    """Compute ``alpha A B + beta C`` in f64; library function ``blas.dgemm``."""
     if fits_gemm(operands, count, DTYPE_F64) == 0:
         return Code(WRONG_OPERANDS)
-    call_gemm(routine, operands, ONE_F64)
+    call_gemm(routine, operands, count, 8)
     return Code(0)

@@ -29,6 +29,7 @@ from ..errors import (
     SizeError,
     StrideError,
 )
+from ..libraries import FAILED, raised_error
 from ..lower.host.entry_wrappers import public_name
 from ..lower.host.to_thread import CODE_CHECK
 from ..manifest import CheckSite, FunctionSpec, ParamSpec
@@ -294,6 +295,20 @@ def alias_error(spec: FunctionSpec, site: CheckSite) -> TilewrightError:
     )  # fmt: skip
 
 
+def _library(spec: FunctionSpec, site: CheckSite, code: int) -> TilewrightError:
+    """Return the error of a library call, with the exception of a Python function as its cause."""
+    message, raised = Message.LIBRARY.format(symbol=site.text, actual=code), None
+    if code == FAILED:
+        raised = raised_error(site.text)
+    if raised is not None:
+        reason = raised.message if isinstance(raised, TilewrightError) else str(raised)
+        message = f"library function {site.text!r} raised {type(raised).__name__}: {reason}"
+    details: dict[str, Json] = {"function": spec.name, "library": site.text, "code": code}
+    error = LibraryError(message, where=_in_function(spec), details=details)
+    error.__cause__ = raised
+    return error
+
+
 def range_error(spec: FunctionSpec, site: CheckSite, value: int) -> TilewrightError:
     """Return the error of a value of a symbol outside of its declared range."""
     return _program(spec, site, (value,))
@@ -338,7 +353,7 @@ def _program(spec: FunctionSpec, site: CheckSite, numbers: Sequence[int]) -> Til
             error, message = LaunchError, Message.GRID.format(axis=text, **counts)
             hint = "split the bound loop so that each thread block runs more of its iterations"
         case "library":
-            error, message = LibraryError, Message.LIBRARY.format(symbol=text, actual=first)
+            return _library(spec, site, first)
         case _:
             error, message = CallError, Message.UNKNOWN.format(condition=text, values=values)
     details: dict[str, Json] = {"function": spec.name, "check": text, "values": {**symbols}}

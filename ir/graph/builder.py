@@ -22,9 +22,11 @@ from ..symbolic import (
     conjuncts,
     minimum,
 )
+from .libraries import get_library_function
 from .nodes import (
     Binding,
     Call,
+    CallDPSLibrary,
     ConstantRef,
     Dims,
     GraphFunc,
@@ -40,6 +42,7 @@ from .nodes import (
     TupleItem,
     Update,
     Value,
+    result_info,
 )
 from .operators import OperandError, Requirement, get_operator
 
@@ -171,6 +174,30 @@ class GraphBuilder:
         for requirement in inferred.requirements:
             self.check(requirement, origins)
         return self.bind(name or op, inferred.info, Call(op, operands, given), origins)
+
+    def library(
+        self, symbol: str, *args: Value | ConstantRef, **attributes: AttributeArgument
+    ) -> tuple[Value, ...]:
+        """Call a library function that deduces its outputs; return them.
+
+        Raises
+        ------
+        UnknownLibraryFunctionError, OperandError, OperatorAttributeError
+            If the function is not registered, or an operand or attribute is invalid.
+        """
+        function = get_library_function(symbol)
+        given = tuple((k, _attribute(v)) for k, v in attributes.items())
+        outputs = function.deduced(args, given, self.facts)
+        if outputs is None:
+            raise OperandError(
+                "the outputs of the library function are not deduced from its operands",
+                where=f"library function {symbol}",
+                hint="state `outputs` in its registration",
+            )
+        call = CallDPSLibrary(symbol, args, outputs, given)
+        whole = self.bind(symbol.rsplit(".", 1)[-1], result_info(call), call)
+        many = len(outputs) > 1
+        return tuple(self.item(whole, k) for k in range(len(outputs))) if many else (whole,)
 
     def check(self, requirement: Requirement, origins: Origins = NO_ORIGIN) -> None:
         """Add a run-time check of a requirement: a ``match_cast`` of symbolic integers.

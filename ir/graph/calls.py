@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
+from ...errors import TilewrightError
 from ..loop.nodes import BufferParam, PrimFunc
 from ..module import Module
 from ..symbolic import (
@@ -96,7 +97,29 @@ class CallChecker:
                 for output in outputs:
                     self._written(output)
             case CallDPSLibrary():
-                return
+                self._library(call, facts)
+
+    def _library(self, call: CallDPSLibrary, facts: Facts) -> None:
+        """Check a call of a registered function; the others are unknown until code generation."""
+        from .libraries import LIBRARY_FUNCTIONS  # library functions import this package
+
+        function = LIBRARY_FUNCTIONS.get(call.symbol)
+        if function is None:
+            return
+        try:
+            outputs = function.deduced(call.args, call.attributes, facts)
+        except TilewrightError as error:
+            where = f"{error.where}: " if error.where else ""
+            self._out.report(rules.ARGUMENTS, f"{where}{error.message}")
+            return
+        if outputs is not None and len(outputs) != len(call.outputs):
+            message = f"call of {call.symbol!r}: expected {len(outputs)} outputs"
+            self._out.report(rules.ARGUMENTS, f"{message}, got {len(call.outputs)}")
+            return
+        for k, (have, want) in enumerate(zip(call.outputs, outputs or call.outputs, strict=True)):
+            problem = disagreement(want, have, facts)
+            if problem:
+                self._out.report(rules.SHAPES, f"output {k} of {call.symbol!r}: {problem}")
 
     def _written(self, operand: Operand) -> None:
         if isinstance(operand, ConstantRef):

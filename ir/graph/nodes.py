@@ -261,11 +261,12 @@ class LaunchKernel(Printable):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class LaunchLibrary(Printable):
-    """A launch of a library function on allocated tensors."""
+    """A launch of a library function on allocated tensors; a workspace is the last output."""
 
     symbol: str
     args: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
+    attributes: Attributes = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from ...errors import MalformedProgramError
+from ..dtype import u8
 from ..identity import NO_ORIGIN, Names, Origins, UidSource
 from ..loop.nodes import BufferParam
 from ..module import Module
@@ -112,11 +113,8 @@ class _Planner:
         match right:
             case CallTIR():
                 yield from self.kernel(binding, right)
-            case CallDPSLibrary(symbol=symbol, args=args, outputs=outputs):
-                made = self.fields(binding, outputs)
-                yield from self.allocations(binding.origins, made)
-                tensors = tuple(tensor for tensor, _ in made)
-                yield self.effect(binding, LaunchLibrary(symbol, args, tensors))
+            case CallDPSLibrary():
+                yield from self.library(binding, right)
             case Call(op=op, args=args):
                 yield from self.view(binding, op, args[0])
             case Kill():
@@ -183,6 +181,25 @@ class _Planner:
             call.function, self.arguments(call, outputs), call.scalars, call.versions
         )
         yield self.effect(binding, launch)
+
+    def library(self, binding: Binding, call: CallDPSLibrary) -> Iterator[Binding]:
+        """Yield the launch of a library function, after the allocations of outputs and workspace.
+
+        The launch has the values of all attributes of a registered function, in order.
+        """
+        from .libraries import LIBRARY_FUNCTIONS
+
+        function = LIBRARY_FUNCTIONS.get(call.symbol)
+        made, attributes = self.fields(binding, call.outputs), call.attributes
+        if function is not None:
+            attributes = tuple(function.values(dict(attributes)).items())
+        if function is not None and function.workspace is not None:
+            infos = [i for a in call.args if isinstance(i := operand_info(a), TensorInfo)]
+            info = TensorInfo((function.workspace(infos),), u8)
+            made.append((self.fresh(f"{binding.value.name}_workspace", info), info))
+        yield from self.allocations(binding.origins, made)
+        tensors = tuple(tensor for tensor, _ in made)
+        yield self.effect(binding, LaunchLibrary(call.symbol, call.args, tensors, attributes))
 
     def update(
         self, binding: Binding, position: int, operand: Operand, field: _Field

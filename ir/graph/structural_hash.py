@@ -219,8 +219,9 @@ def _memory(
             return f"view {_value(canon, storage)} {canon.term(offset)} {info_key(canon, info)}"
         case LaunchKernel():
             return f"launch {_kernel(canon, right)}"
-        case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
-            made = _operands(canon, outputs)
+        case LaunchLibrary(symbol=symbol, args=args, outputs=outputs, attributes=attributes):
+            words = [f"{k}={canon.attribute(v)}" for k, v in sorted(attributes)]
+            made = f"{_operands(canon, outputs)} {' '.join(words)}"
             return f"launch library {symbol!r}({_operands(canon, args)}) -> {made}"
         case CopyTensor(source=source, target=target, reason=reason):
             return f"copy {_operand(canon, source)} to {_value(canon, target)} {reason!r}"

@@ -162,6 +162,7 @@ class _Checker:
         self._out = Collector(func.name)
         self._values: set[Value] = set()
         self._symbols: set[Var] = set()
+        self._cast: set[Var] = set()
         self._calls = CallChecker(self._out, module, func)
 
     def run(self) -> list[Violation]:
@@ -175,6 +176,7 @@ class _Checker:
         self._introduce([p.value.info for p in func.params])
         self._values |= {p.value for p in func.params}
         self._bindings(func.bindings, func.facts)
+        self._symbols |= self._cast
         for fact in (*func.facts, *func.facts.hints):  # checked where all its symbols are bound
             self._use(fact.predicate, "a fact")
         with self._out.inside("return"):
@@ -269,6 +271,7 @@ class _Checker:
             self._operand(operand)
         if isinstance(right, MatchCast):
             self._introduce([right.info])
+            self._cast |= self._symbols
         for term in _terms_of(right):
             self._use(term, "the right-hand side")
         for term in symbols_of(info):

@@ -109,6 +109,14 @@ def users(function: GraphFunc) -> dict[Value, list[Binding]]:
     return found
 
 
+def all_bindings(bindings: Iterable[Binding]) -> Iterator[Binding]:
+    """Yield bindings in order, each followed by those inside of it."""
+    for binding in bindings:
+        yield binding
+        for inner in inner_bindings(binding.right):
+            yield from all_bindings(inner)
+
+
 def map_operands(right: Rhs, change: Callable[[Operand], Operand]) -> Rhs:
     """Apply ``change`` to the operands of a right-hand side, including those inside branches."""
 

@@ -52,7 +52,7 @@ from ..loop.nodes import BufferParam, PrimFunc
 from ..module import Module
 from ..sizes import storage_bytes
 from ..symbolic import Expr, Fact, Var, const_value, evaluate, to_text, unknown_of
-from .libraries import library_reference
+from .libraries import run_library
 from .loops import InterpreterInputError, bound_problem, run_prim
 from .rounding import Rounding, not_exact
 from .rounding_count import count_roundings
@@ -298,7 +298,7 @@ def _run_kernel(
 
 def _call_library(frame: _Frame, call: CallDPSLibrary) -> Datum:
     outputs = [np.empty(frame.sizes(i.shape or ()), frame.storage(i.dtype)) for i in call.outputs]
-    library_reference(call.symbol)([_array(frame, a) for a in call.args], outputs, call.attributes)
+    run_library(call.symbol, [_array(frame, a) for a in call.args], outputs, call.attributes)
     return _results(outputs)
 
 
@@ -415,9 +415,10 @@ def _right(frame: _Frame, binding: Binding) -> Datum:
             return _view(frame, binding.right)
         case LaunchKernel():
             return _launch(frame, binding.right)
-        case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
+        case LaunchLibrary(symbol=symbol, args=args, outputs=outputs, attributes=attributes):
             arrays = [_array(frame, o) for o in outputs]
-            library_reference(symbol)([_array(frame, a) for a in args], arrays, ())
+            given = [_array(frame, a) for a in args]
+            run_library(symbol, given, arrays, attributes, launched=True)
             return ()
         case CopyTensor(source=source, target=target):
             return _copy(frame, source, target)

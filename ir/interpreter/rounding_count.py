@@ -11,7 +11,7 @@ from ...errors import TilewrightError
 from ..dtype import DType, bool_
 from ..graph.nodes import Call
 from ..graph.operators import get_operator
-from ..graph.operators.lowering import LoweredOperator, accumulator
+from ..graph.operators.lowering import LoweredGraph, LoweredOperator, accumulator
 from ..loop.element_functions import element_function
 from ..loop.nodes import Binary, Bind, Block, Cast, Element, Store, Ternary, Unary
 from ..loop.visit import walk, walk_element
@@ -46,6 +46,8 @@ def count_roundings(call: Call, symbols: Mapping[Var, int]) -> RoundingCount:
     lowered = _definition(call)
     if lowered is None:
         return RoundingCount(1, _widest(call), _widest(call))
+    if isinstance(lowered, LoweredGraph):
+        return _composed(call, lowered, symbols)
     count, longest = 0, 1
     for statement in walk(lowered.function.body):
         if isinstance(statement, Block):
@@ -55,6 +57,13 @@ def count_roundings(call: Call, symbols: Mapping[Var, int]) -> RoundingCount:
     outer = next((i.dtype for i in lowered.outputs if i.dtype.is_inexact), _widest(call))
     units = math.sqrt(longest + count) if count else 0.0
     return RoundingCount(units, accumulator(outer) if outer.is_float else outer, outer)
+
+
+def _composed(call: Call, lowered: LoweredGraph, symbols: Mapping[Var, int]) -> RoundingCount:
+    """Return the rounding error of a composition; library calls only move elements."""
+    calls = [b.right for b in lowered.bindings if isinstance(b.right, Call)]
+    units = [count_roundings(inner, symbols).units for inner in calls]
+    return RoundingCount(math.hypot(*units), accumulator(_widest(call)), _widest(call))
 
 
 def _units(element: Element) -> int:
@@ -81,7 +90,7 @@ def _size(extent: Expr, symbols: Mapping[Var, int]) -> int:
 
 
 @lru_cache(256)
-def _definition(call: Call) -> LoweredOperator | None:
+def _definition(call: Call) -> LoweredOperator | LoweredGraph | None:
     try:
         info = get_operator(call.op).infer(call.args, call.attributes).info
         return get_operator(call.op).lower("rounding_count", call.args, call.attributes, info)

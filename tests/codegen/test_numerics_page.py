@@ -13,6 +13,7 @@ import torch
 from scipy import special
 
 import tilewright
+from tilewright.codegen.lower.host.devices import NoDeviceLibraryError
 from tilewright.codegen.numerics_page import DEVIATIONS, OPERATOR_BOUNDS, operators_of, page
 from tilewright.ir.dtype import DType, bf16, f16, f32, from_numpy
 from tilewright.ir.graph.builder import GraphBuilder
@@ -20,6 +21,7 @@ from tilewright.ir.graph.nodes import TensorInfo
 from tilewright.ir.graph.operators import OPERATORS
 from tilewright.ir.loop.element_functions import FUNCTIONS
 from tilewright.ir.module import Module
+from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr
 
 from tests.codegen.functions import ARRAYS, apply, apply_all, error_in_ulps, several
@@ -52,13 +54,15 @@ def test_operators_have_one_bound() -> None:
     compound = [n for one in OPERATOR_BOUNDS for n in one.operators]
     assert len(set(plain + compound)) == len(plain + compound)
     exact = {
-        "all", "any", "arange", "argmax", "argmin", "broadcast_to", "cast", "causal_mask", "concat",
-        "cummax", "cummin", "equal", "expand_dims", "flip", "full", "gather_elements", "greater",
+        "all", "any", "arange", "argmax", "argmin", "argsort", "broadcast_to", "cast",
+        "causal_mask", "concat", "cummax",
+        "cummin", "equal", "expand_dims", "flip", "full", "gather_elements", "greater",
         "greater_equal", "index",
         "index_copy", "less", "less_equal", "logical_and", "logical_or", "logical_xor",
-        "matmul_integer", "max", "min", "not_equal", "permute_dims", "relu", "reshape",
-        "scatter_elements", "shape_to_tensor", "split", "squeeze", "strided_slice", "take", "tril",
-        "triu", "update_slice", "view_as_complex", "view_as_real", "where",
+        "matmul_integer", "max", "min", "nonzero", "not_equal", "permute_dims", "relu", "reshape",
+        "scatter_elements", "shape_to_tensor", "sort", "split", "squeeze", "strided_slice", "take",
+        "topk", "tril",
+        "triu", "unique", "update_slice", "view_as_complex", "view_as_real", "where",
     }  # fmt: skip
     integer = {
         "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clz", "ctz", "logical_not",
@@ -424,6 +428,25 @@ def _powers() -> None:
     assert not np.isnan(numpy).any()
 
 
+def _distinct() -> None:
+    x = np.full(3, np.nan, np.float32)
+    run: Any = tilewright.compile(
+        parse(
+            "@graph_func\ndef main(x: Tensor[(3,), f32]):\n    u = unique(x)\n    v = u[0]\n"
+            "    return v\n"
+        )
+    )
+    assert run(x).shape == np.unique(x).shape == (1,)
+    assert torch.unique(torch.tensor(x)).shape == (3,)
+
+
+def _on_cuda() -> None:
+    for op in ("sort(x)", "argsort(x)", "topk(x, (1,))", "unique(x)", "nonzero(x)"):
+        text = f"@graph_func\ndef main(x: Tensor[(3,), f32]):\n    y = {op}\n    return y\n"
+        with pytest.raises(NoDeviceLibraryError, match="requires tensors in host memory"):
+            tilewright.compile(parse(text), tilewright.Target("cuda", arch="sm_80"))
+
+
 DTYPE_I8, DTYPE_I32 = (from_numpy(np.dtype(t)) for t in (np.int8, np.int32))
 RUN: dict[str, Callable[[], None]] = {
     "cast of a float": _casts,
@@ -432,6 +455,8 @@ RUN: dict[str, Callable[[], None]] = {
     "`floor_divide` of floats": _floor_division,
     "`mod` of floats": _zero_remainder,
     "`sign` of NaN": _sign,
+    "`unique` of several": _distinct,
+    "`sort`, `argsort`": _on_cuda,
     "`max` and `min` of an empty": _empty_extremes,
     "`maximum` and `minimum` of": _zeros,
     "a number as operand": _numbers,

@@ -53,24 +53,22 @@ from ....ir.symbolic import (
     substitute,
     to_text,
 )
-from ....ir.thread import runtime_table
 from ...manifest import CheckSite, LaunchSpec
 from ...rtlib import layout
 from .context import (
     CALL,
-    INSTANCE,
     LATE,
     OWN,
     SINK,
     VECTOR_BYTES,
     HostContext,
-    dtype_code,
     fact_site,
     integer,
 )
-from .devices import Enqueued, enqueue, refuse_library
+from .devices import Enqueued, enqueue
 from .entry import rank_of, read_element, view_of
 from .index_limits import short_indices, short_name
+from .library_calls import call_library
 from .results import Results
 from .storage import Storage, Storages
 
@@ -132,8 +130,8 @@ class Bindings:
                 self.view(value, storage, offset)
             case LaunchKernel() as launch:
                 self.launch(binding, launch)
-            case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
-                self.library(binding, symbol, (*args, *outputs))
+            case LaunchLibrary() as launch:
+                call_library(self.context, binding, launch)
             case CopyTensor(source=source, target=target):
                 self.copy(source, target)
             case Kill(value=dead):
@@ -319,55 +317,6 @@ class Bindings:
                     where=f"function {self.context.function.name!r}, launch of {func.name!r}",
                     hint="remove the strides of the buffer",
                 )
-
-    def library(self, binding: Binding, symbol: str, operands: Sequence[Operand]) -> None:
-        """Emit a library call with an array of operand descriptions."""
-        context = self.context
-        refuse_library(context, symbol, binding)
-        if symbol not in context.libraries:
-            context.libraries.append(symbol)
-        ranks = [len(context.dims(o)) for o in operands]
-        block = context.local("operands", "ptr")
-        context.emit(host.Reserve(block, 32 * len(operands) + 8 * sum(ranks)))
-        at = 32 * len(operands)
-        for k, operand in enumerate(operands):
-            shape = host.Moved(block, integer(at))
-            described: list[tuple[host.Width, host.Value]] = [
-                ("ptr", context.pointer(operand)),
-                ("i64", integer(ranks[k])),
-                ("ptr", shape),
-                ("i64", integer(dtype_code(context.tensor(operand).dtype))),
-            ]
-            for j, (width, word) in enumerate(described):
-                context.emit(host.Write(width, block, integer(32 * k + 8 * j), word))
-            for dim in context.dims(operand):
-                number = context.ready(dim, f"call of {symbol!r}")
-                context.emit(host.Write("i64", block, integer(at), number))
-                at += 8
-        self.call_library(binding, symbol, block, len(operands))
-
-    def call_library(self, binding: Binding, symbol: str, block: host.Value, count: int) -> None:
-        """Emit the call through the runtime table; a nonzero code ends the call."""
-        context = self.context
-        libraries = host.Read("ptr", INSTANCE, integer(layout.INSTANCE_LIBRARIES))
-        index = context.libraries.index(symbol)
-        address = host.Read("ptr", libraries, integer(8 * index))
-        entry = host.Read("ptr", OWN, integer(runtime_table.LIBRARY))
-        code = context.local("code", "code")
-        ordinal = integer(len(context.launches))
-        context.launches.append(
-            LaunchSpec(symbol, binding.value.name, tuple(sorted(binding.origins)))
-        )
-        watched = host.Comparison("ne", SINK, host.NullPointer())
-        clock = host.Read("ptr", OWN, integer(runtime_table.PROFILE))
-        begin, end = (
-            host.When(watched, (host.Invoke(clock, (CALL, ordinal, integer(phase))),))
-            for phase in (0, 1)
-        )
-        call = host.Invoke(entry, (CALL, address, block, integer(count)), code)
-        context.emit(begin, call, end)
-        fine = host.Comparison("eq", code, integer(0))
-        context.guard(fine, CheckSite("library", symbol, names=("code",)), code)
 
     def match_cast(self, value: Value, operand: Operand, info: Info) -> None:
         """Emit a match_cast: bind new symbols and check all others."""

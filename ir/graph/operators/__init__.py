@@ -15,13 +15,14 @@ import pkgutil
 from ....errors import ShapeMismatchError
 from .attention import scaled_dot_product_attention
 from .errors import OperandError, OperatorAttributeError, UnknownOperatorError
-from .lowering import LoweredOperator
+from .lowering import LoweredGraph, LoweredOperator
 from .operator import OPERATORS, Operator, get_operator, infer_call, lower_call
 from .shape_inference import Inferred, Requirement
 
 __all__ = [
     "OPERATORS",
     "Inferred",
+    "LoweredGraph",
     "LoweredOperator",
     "OperandError",
     "Operator",

@@ -17,6 +17,12 @@ class DuplicateOperatorError(TilewrightError):
     title = "Duplicate operator"
 
 
+class OperatorDefinitionError(TilewrightError):
+    """An invalid definition of an operator."""
+
+    title = "Invalid operator"
+
+
 class OperandError(TilewrightError):
     """A missing or extra operand, or an operand of the wrong kind, rank or dtype."""
 

@@ -19,7 +19,7 @@ from ...symbolic import (
     free_vars,
     product,
 )
-from ..nodes import Dims, Info, Operand, ScalarLiteral, TensorInfo, TupleInfo
+from ..nodes import Binding, Dims, Info, Operand, ScalarLiteral, TensorInfo, TupleInfo
 from .errors import OperandError
 from .shape_inference import CallFacts
 from .signature import kind_of
@@ -36,6 +36,18 @@ class LoweredOperator:
     outputs: tuple[TensorInfo, ...]
     scalars: tuple[Expr, ...] = ()
     updates: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredGraph:
+    """Bindings of operators and library calls that compute the fields of the result.
+
+    ``facts`` are those of the caller and of the ``match_cast`` among the bindings.
+    """
+
+    bindings: tuple[Binding, ...]
+    results: tuple[Operand, ...]
+    facts: Facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 
 from ....nearest import nearest
 from ...loop.nodes import Attribute, Attributes
 from ...symbolic import Facts
 from ..nodes import Call, Info, Operand
-from .errors import DuplicateOperatorError, UnknownOperatorError
+from .composition import Composer
+from .errors import DuplicateOperatorError, OperatorDefinitionError, UnknownOperatorError
 from .evaluation import Array, Evaluation, ReferenceArg
-from .lowering import LoweredOperator, Lowering
+from .lowering import LoweredGraph, LoweredOperator, Lowering
 from .shape_inference import CallFacts, Inferred
 from .signature import Signature
+
+Lowered: TypeAlias = "LoweredOperator | LoweredGraph"
 
 
 class Operator(ABC):
@@ -58,9 +61,23 @@ class Operator(ABC):
     def evaluate(self, run: Evaluation) -> Array | tuple[Array, ...]:
         """Compute the result with NumPy."""
 
-    @abstractmethod
     def define(self, low: Lowering) -> None:
-        """Define the computation in loop-level IR."""
+        """Define the computation in loop-level IR.
+
+        An operator that does not is lowered to its decomposition.
+        """
+        raise OperatorDefinitionError(
+            "the operator has no definition in loop-level IR, only a decomposition",
+            where=f"operator {low.call.op}",
+        )
+
+    def decompose(self, call: CallFacts, graph: Composer) -> tuple[Operand, ...] | None:
+        """Compute the fields of the result by other operators and library calls, in a builder.
+
+        The result is None if the operator has no decomposition.
+        """
+        del call, graph
+        return None
 
     def infer(
         self, args: tuple[Operand, ...], attributes: Attributes = (), facts: Facts | None = None
@@ -106,17 +123,37 @@ class Operator(ABC):
         facts: Facts | None = None,
         *,
         in_place: bool = False,
-    ) -> LoweredOperator:
-        """Lower a call to a loop-level function with this name and the operands of its call.
+    ) -> Lowered:
+        """Lower a call to a loop-level function with this name, or to bindings.
 
         With ``in_place``, the call of an update operator updates its first operand.
         """
         checked = CallFacts(
             self.name, self.signature, args, attributes, Facts() if facts is None else facts
         )
+        if not self.is_defined:
+            return self._decomposed(checked)
         low = Lowering(name, checked, info, in_place=in_place and self.is_update)
         self.define(low)
         return low.finish()
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether the operator has a definition in loop-level IR."""
+        return type(self).define is not Operator.define
+
+    def _decomposed(self, call: CallFacts) -> LoweredGraph:
+        from ..builder import GraphBuilder  # the builder imports the operators
+
+        graph = GraphBuilder(self.name, facts=call.facts)
+        results = self.decompose(call, graph)
+        if results is None:
+            raise OperatorDefinitionError(
+                "the operator has neither a definition in loop-level IR nor a decomposition",
+                where=f"operator {self.name}",
+                hint="override define or decompose",
+            )
+        return LoweredGraph(graph.finish(results).bindings, results, graph.facts)
 
 
 _OPERATORS: dict[str, Operator] = {}
@@ -218,8 +255,8 @@ def infer_call(
 
 def lower_call(
     call: Call, info: Info, name: str, facts: Facts | None = None, *, in_place: bool = False
-) -> LoweredOperator:
-    """Lower an operator call to a loop-level function.
+) -> Lowered:
+    """Lower an operator call to a loop-level function, or to bindings.
 
     Parameters
     ----------
@@ -236,8 +273,8 @@ def lower_call(
 
     Returns
     -------
-    LoweredOperator
-        The function and the operands of its ``CallTIR``.
+    LoweredOperator or LoweredGraph
+        The function and the operands of its ``CallTIR``, or bindings without loop-level functions.
 
     Examples
     --------

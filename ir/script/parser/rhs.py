@@ -263,15 +263,17 @@ class RightReader:
         return LaunchKernel(name, args, scalars, versions), ObjectInfo()
 
     def _launch_library(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
-        arguments = self._arguments(node, 'launch_library("symbol", operands, outputs=(y,))')
+        usage = 'launch_library("symbol", operands, outputs=(y,), attribute=value)'
+        arguments = self._arguments(node, usage)
         symbol, *operands = self._with_callee(arguments)
         outputs = arguments.keyword("outputs")
-        arguments.finish()
+        attributes = self.scope.attributes(arguments)
         if not isinstance(outputs, ast.Tuple):
             got = "none" if outputs is None else describe(outputs)
             raise arguments.error(f"expected a tuple of values as outputs, got {got}")
         name, args = self.scope.string(symbol), self._values.operands(operands)
-        return LaunchLibrary(name, args, self._values.operands(outputs.elts)), ObjectInfo()
+        made = self._values.operands(outputs.elts)
+        return LaunchLibrary(name, args, made, attributes), ObjectInfo()
 
     def _copy(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
         arguments = self._arguments(node, 'copy(source, target, "reason")')

@@ -220,10 +220,11 @@ class GraphPrinter:
                 return "view", [storage.name, self._terms.text(offset), self.info(info)], info
             case LaunchKernel():
                 return "launch", [*self._kernel(right), *self._choice(right)], ObjectInfo()
-            case LaunchLibrary(symbol=symbol, args=args, outputs=outputs):
-                outs = tuple_text(self.operands(outputs))
-                first = [quote(symbol), *self.operands(args)]
-                return "launch_library", [*first, f"outputs={outs}"], ObjectInfo()
+            case LaunchLibrary(symbol=symbol, args=args, outputs=outputs, attributes=attributes):
+                outs = f"outputs={tuple_text(self.operands(outputs))}"
+                words = self._terms.keywords(attributes, RIGHT_KEYS)
+                first = [quote(symbol), *self.operands(args), outs]
+                return "launch_library", [*first, *words], ObjectInfo()
             case CopyTensor(source=source, target=target, reason=reason):
                 why = [quote(reason)] if reason else []
                 return "copy", [self.operand(source), target.name, *why], ObjectInfo()

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ....ir.graph.in_place_updates import InPlaceUpdates
-from ....ir.graph.nodes import Binding, Branch, Call, CallTIR, GraphFunc, IfElse, Rhs
-from ....ir.graph.operators import get_operator, lower_call
-from ....ir.symbolic import Facts
+from ....ir.graph.nodes import (
+    Binding,
+    Branch,
+    Call,
+    CallTIR,
+    GraphFunc,
+    IfElse,
+    Info,
+    MakeTuple,
+    MatchCast,
+    Operand,
+    TupleInfo,
+    TupleItem,
+    Value,
+    operand_info,
+)
+from ....ir.graph.operators import LoweredGraph, get_operator, lower_call
+from ....ir.graph.visit import all_bindings, map_operands, map_updates
+from ....ir.identity import Names, UidSource
 from ...apply import Primitive, Rewrite
 from ...handles import FunctionRef, Handle
 from ...kernels import KernelCall, KernelTable, add_origins, generalize
@@ -22,7 +38,7 @@ from ._functions import MAIN, graph_problem
 @primitive(family="graph", returns=tuple[FunctionRef, ...])
 @dataclass(frozen=True, slots=True)
 class Legalize(Primitive):
-    """Lower every operator of a function to a call of a loop-level function.
+    """Lower every operator of a function to a call of a loop-level function or of a library.
 
     Before::
 
@@ -40,9 +56,11 @@ class Legalize(Primitive):
     Notes
     -----
     Views remain operators until memory planning, which removes them. Structurally equal loop-level
-    functions are added once. An operator that replaces some elements of a state or inout parameter
-    becomes an update of this argument if its old value is not used later. The results are the
-    handles of the new functions. Cost: linear in the size of the graph.
+    functions are added once. An operator without a definition in loop-level IR, such as ``sort``,
+    is replaced by bindings that call libraries and other operators, and the sizes of its results
+    may become known. An operator that replaces some elements of a state or inout parameter becomes
+    an update of this argument if its old value is not used later. The results are the handles of
+    the new functions. Cost: linear in the size of the graph.
 
     Names elsewhere: TVM ``relax.transform.LegalizeOps``; Halide: none.
 
@@ -81,9 +99,9 @@ class Legalize(Primitive):
         graph = state.module.graph(self.function.function)
         table = KernelTable(state.module)
         known = set(state.module.functions)
-        legalization = _Legalization(table, graph.facts, InPlaceUpdates(graph))
-        bindings = tuple(map(legalization.binding, graph.bindings))
-        module = table.module().with_functions(replace(graph, bindings=bindings))
+        legalization = _Legalization(table, graph, UidSource(state.ordinal))
+        lowered = legalization.function()
+        module = table.module().with_functions(lowered)
         made = [n for n in module.functions if n not in known]
         return Rewrite(module, tuple(FunctionRef(n) for n in made))
 
@@ -100,32 +118,96 @@ def _needs_lowering(binding: Binding) -> bool:
     return isinstance(right, Call) and not get_operator(right.op).is_view
 
 
-@dataclass(frozen=True, slots=True)
 class _Legalization:
-    """The lowering of the operators of one function."""
+    """The lowering of the operators of one function.
 
-    table: KernelTable
-    facts: Facts
-    decisions: InPlaceUpdates
+    The value of an operator that is lowered to bindings keeps its uid. Its annotation may become
+    more precise, and with it those of the fields of a tuple.
+    """
 
-    def binding(self, binding: Binding) -> Binding:
-        """Lower an operator, or the operators in branches."""
-        return replace(binding, right=self._lowered(binding))
+    def __init__(self, table: KernelTable, graph: GraphFunc, mint: UidSource) -> None:
+        self.table = table
+        self.graph = graph
+        self.mint = mint
+        self.facts = graph.facts
+        self.decisions = InPlaceUpdates(graph)
+        values = [b.value.name for b in all_bindings(graph.bindings)]
+        self.names = Names([*values, *(p.value.name for p in graph.params)])
+        self.replaced: dict[Value, Value] = {}
 
-    def _lowered(self, binding: Binding) -> Rhs:
+    def function(self) -> GraphFunc:
+        """Return the function with lowered operators."""
+        graph = self.graph
+        bindings = tuple(self.bindings(graph.bindings))
+        results = tuple(map(self.changed, graph.results))
+        updates = map_updates(graph.updates, self.changed)
+        return replace(graph, bindings=bindings, results=results, updates=updates, facts=self.facts)
+
+    def changed(self, operand: Operand) -> Operand:
+        """Return an operand with its present annotation."""
+        return self.replaced.get(operand, operand) if isinstance(operand, Value) else operand
+
+    def bindings(self, bindings: Iterable[Binding]) -> Iterator[Binding]:
+        """Lower the operators of a list of bindings."""
+        for binding in bindings:
+            right = binding.right
+            if isinstance(right, IfElse):
+                sides = self._branch(right.then), self._branch(right.otherwise)
+                choice = IfElse(self.changed(right.condition), *sides)
+                yield replace(binding, right=choice)
+            else:
+                yield from self._binding(replace(binding, right=map_operands(right, self.changed)))
+
+    def _binding(self, binding: Binding) -> Iterator[Binding]:
         right = binding.right
-        if isinstance(right, IfElse):
-            sides = self._branch(right.then), self._branch(right.otherwise)
-            return replace(right, then=sides[0], otherwise=sides[1])
+        if isinstance(right, TupleItem) and isinstance(right.tuple_.info, TupleInfo):
+            value = self._refined(binding.value, right.tuple_.info.fields[right.index])
+            yield replace(binding, value=value)
+            return
         if not isinstance(right, Call) or not _needs_lowering(binding):
-            return right
+            yield binding
+            return
         in_place = self.decisions.in_place(binding.value)
-        info = binding.value.info
-        lowered = lower_call(right, info, right.op, self.facts, in_place=in_place)
+        info, name = binding.value.info, right.op
+        lowered = lower_call(right, info, name, self.facts, in_place=in_place)
+        if isinstance(lowered, LoweredGraph):
+            yield from self._inserted(binding, lowered)
+            return
         origins = binding.origins | {binding.value.name}
         kernel = generalize(KernelCall(add_origins(lowered.function, origins), lowered.scalars))
         name = self.table.add(kernel.function)
-        return CallTIR(name, lowered.args, lowered.outputs, kernel.scalars, updates=lowered.updates)
+        call = CallTIR(name, lowered.args, lowered.outputs, kernel.scalars, updates=lowered.updates)
+        yield replace(binding, right=call)
+
+    def _inserted(self, binding: Binding, lowered: LoweredGraph) -> Iterator[Binding]:
+        """Insert the bindings that an operator is lowered to, and lower their operators."""
+        self.facts = lowered.facts
+        origins = binding.origins | {binding.value.name}
+        single = lowered.results[0] if len(lowered.results) == 1 else None
+        for inner in lowered.bindings:
+            if inner.value is single:
+                value = self._refined(binding.value, inner.value.info)
+            else:
+                name = self.names.fresh(f"{binding.value.name}_{inner.value.name}")
+                value = Value(self.mint(), name, inner.value.info)
+            self.replaced[inner.value] = value
+            copied = replace(inner, value=value, origins=inner.origins | origins)
+            yield from self.bindings((copied,))
+        results = tuple(map(self.changed, lowered.results))
+        if single is None or results[0] is single:
+            infos = tuple(map(operand_info, results))
+            right = MakeTuple(results) if single is None else MatchCast(results[0], infos[0])
+            info = TupleInfo(infos) if single is None else infos[0]
+            yield replace(binding, value=self._refined(binding.value, info), right=right)
+
+    def _refined(self, value: Value, info: Info) -> Value:
+        """Return a value with a more precise annotation, which replaces it."""
+        if value.info == info:
+            return value
+        new = Value(value.uid, value.name, info)
+        self.replaced[value] = new
+        return new
 
     def _branch(self, branch: Branch) -> Branch:
-        return replace(branch, bindings=tuple(map(self.binding, branch.bindings)))
+        inner = tuple(self.bindings(branch.bindings))
+        return Branch(inner, tuple(map(self.changed, branch.results)))

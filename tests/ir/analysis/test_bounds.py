@@ -9,7 +9,7 @@ from tilewright.ir.analysis.scopes import Binder
 from tilewright.ir.graph.operators import lower_call
 from tilewright.ir.symbolic import as_expr, minimum, to_text, var
 
-from tests.ir.graph.cases import CASES
+from tests.ir.graph.cases import LOOP_CASES
 from tests.ir.graph.test_operators import Program
 from tests.ir.script.texts import unverified
 
@@ -238,7 +238,7 @@ def f(x: Buffer[(4,), f32], y: Out[(4,), f32]):
     assert statuses(text, "y")[:1] == expected
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", LOOP_CASES, ids=str)
 def test_every_access_of_every_operator_is_proved_or_checked(case: object) -> None:
     program = Program(case)
     function = lower_call(program.call, program.value.info, "f").function

@@ -27,7 +27,9 @@ from tilewright.ir.dtype import (
     u4,
     u8,
     u16,
+    u64,
 )  # fmt: skip
+from tilewright.ir.graph.operators import get_operator
 from tilewright.ir.graph.operators.unary import UNARY
 
 Dim = int | str
@@ -393,6 +395,26 @@ def padding_cases() -> list[Case]:
     ]
 
 
+def ordering_cases() -> list[Case]:
+    ties = T(("n", "m"), f32, -2, 2)
+    return [
+        Case("sort", (NM,), {"axis": -1}, at=EMPTY),
+        Case("sort", (T(("n", "m"), i8, -3, 3),), {"axis": 0, "descending": True}),
+        Case("sort", (T(("n",), u64, 0, 9),)),
+        Case("sort", (T(("n", 4, "m"), bf16),), {"axis": 1}),
+        Case("argsort", (T(("n", "m"), i32, -2, 2),), {"axis": 1, "descending": True}, at=EMPTY),
+        Case("argsort", (T(("n", "m"), f16),), {"axis": 0}),
+        Case("topk", (T(("n", 7), f64), (3,)), {"axis": 1}),
+        Case("topk", (T(("n", "m"), i16, -3, 3), ("m",)), {"axis": 1, "largest": False}),
+        Case("nonzero", (T(("n", "m"), i64, -1, 2),), at=EMPTY),
+        Case("nonzero", (T(("n",), bool_),)),
+        Case("nonzero", (T((), f32, 1, 2),)),
+        Case("unique", (T(("n", "m"), i32, -3, 3),), at=EMPTY),
+        Case("unique", (ties,)),
+        Case("unique", (T(("n",), u16, 0, 4),)),
+    ]
+
+
 CASES = [
     *window_cases(),
     *padding_cases(),
@@ -405,4 +427,8 @@ CASES = [
     *compound_cases(),
     *quantization_cases(),
     *complex_cases(),
+    *ordering_cases(),
 ]
+
+LOOP_CASES = [case for case in CASES if get_operator(case.op).is_defined]
+"""The calls of operators that are defined by loops."""

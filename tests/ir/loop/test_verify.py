@@ -37,7 +37,7 @@ from tilewright.ir.symbolic import as_expr, var
 from tilewright.ir.verify import IllFormedProgramError, verify, violations
 from tilewright.schedules import Schedule
 
-from tests.ir.graph.cases import CASES
+from tests.ir.graph.cases import LOOP_CASES
 from tests.ir.graph.test_operators import Program
 from tests.ir.script.texts import unverified as parse
 from tests.strategies import prim_funcs
@@ -571,7 +571,7 @@ def test_random_functions_are_well_formed(func: PrimFunc) -> None:
     assert violations(func) == ()
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", LOOP_CASES, ids=str)
 def test_the_loops_of_every_operator_are_well_formed(case) -> None:
     program = Program(case)
     function = lower_call(program.call, program.value.info, "f").function

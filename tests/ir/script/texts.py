@@ -174,8 +174,8 @@ def main(
     z0 = z[0]
     z1: Object = z[1]
     c = match_cast(z1, Tensor[(k,), f32])
-    lib: Tensor[(n,), f32] = call_library("blas.sgemm", z0, alpha=1.0)
-    lib2: Object = call_library("blas.sgemm", z0, outputs=(Tensor[(n,), f32],))
+    lib: Tensor[(n,), f32] = call_library("user.scale", z0, alpha=1.0)
+    lib2: Object = call_library("user.scale", z0, outputs=(Tensor[(n,), f32],))
     g: Tensor[(n,), f32] = call(helper, lib, (n, k))
     none: Tuple[()] = ()
     both: Tuple[Tensor[(n,), f32], Tuple[()]] = (g, none)
@@ -217,7 +217,7 @@ def planned(x: Tensor[(n,), f32], y: Out[Tensor[(n,), f32]]):
     elif n < 32:
         done = launch(middle, x, t, scalars=(n,), versions=(when(n == 16, sixteen),))
     else:
-        launch_library("blas.axpy", x, outputs=(t,))
+        launch_library("user.axpy", x, outputs=(t,), alpha=1.0)
     with binding("choice", Tensor[(n,), f32]):
         if n == 8:
             kill(t)

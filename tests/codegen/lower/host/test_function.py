@@ -1,4 +1,4 @@
-"""Control flow, checks on the way, versions, calls between functions, libraries, profiles."""
+"""Control flow, checks on the way, versions, calls between functions, profiles."""
 
 from __future__ import annotations
 
@@ -10,19 +10,13 @@ import pytest
 
 from tilewright.codegen import compile, compiler
 from tilewright.codegen.compiler import FunctionNameError, NothingToCompileError
-from tilewright.codegen.errors import CheckError, FactError, KernelError, LibraryError
-from tilewright.codegen.libraries import (
-    UnknownLibraryFunctionError,
-    library_names,
-    register_callback,
-)
+from tilewright.codegen.errors import CheckError, FactError, KernelError
 from tilewright.errors import MalformedProgramError, TilewrightError
 from tilewright.ir.dtype import bool_, f32
 from tilewright.ir.graph.builder import GraphBuilder
 from tilewright.ir.graph.nodes import (
     Binding,
     Branch,
-    CallDPSLibrary,
     CallGraph,
     CallTIR,
     Check,
@@ -218,56 +212,6 @@ def test_recursion_is_refused() -> None:
     y = g.bind("y", tensor(n), CallGraph("main", (x,)))
     with pytest.raises(MalformedProgramError, match="is recursive: main -> main"):
         compile(Module().with_functions(g.finish((y,))))
-
-
-# ---------------------------------------------------------------- libraries
-
-
-def product_of(symbol: str, *dims: int) -> Module:
-    m, k, n = (var(s) for s in "mkn")
-    g = GraphBuilder("main")
-    x, w = g.param("x", tensor(m, k)), g.param("w", tensor(*(dims or (k, n))))
-    y = g.bind("y", tensor(m, n), CallDPSLibrary(symbol, (x, w), (tensor(m, n),)))
-    return Module().with_functions(g.finish((y,)))
-
-
-def test_a_matrix_product_by_blas() -> None:
-    exe = compile(product_of("blas.sgemm"))
-    rng = np.random.default_rng(0)
-    for m, k, n in ((3, 4, 5), (1, 1, 1), (64, 33, 17), (2, 0, 3), (0, 3, 2)):
-        x, w = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
-        assert np.allclose(exe(x, w), x @ w, rtol=1e-5)
-    assert {"blas.sgemm", "blas.dgemm"} <= set(library_names())
-    (launch,) = exe.profile(ones(64, 64), ones(64, 64))
-    assert launch.kernel == "blas.sgemm"
-    assert launch.microseconds > 0
-
-
-def test_a_python_function_as_library() -> None:
-    def difference(operands: object) -> int:
-        a, b, out = operands  # type: ignore[misc]
-        out[...] = a - b
-        return 0 if a.shape == b.shape else 7
-
-    register_callback("test.difference", difference)
-    n, m, g = var("n"), var("m"), GraphBuilder("main")
-    x, y = g.param("x", tensor(n)), g.param("y", tensor(m))
-    out = tensor(n)
-    z = g.bind("z", out, CallDPSLibrary("test.difference", (x, y), (out,)))
-    exe = compile(Module().with_functions(g.finish((z,))))
-    assert exe(ones(3) * 5, ones(3)).tolist() == [4.0] * 3
-    with pytest.raises(LibraryError, match=r"'test\.difference' returned error code 7"):
-        exe(ones(3), ones(1))
-    with pytest.raises(LibraryError, match="returned error code -1"):
-        exe(ones(3), ones(2))
-
-
-def test_an_unknown_library_function_lists_those_there_are() -> None:
-    with pytest.raises(
-        UnknownLibraryFunctionError, match=r"no library function 'cudnn\.conv'"
-    ) as caught:
-        compile(product_of("cudnn.conv"))
-    assert "blas.sgemm" in caught.value.hint
 
 
 # ---------------------------------------------------------------- constants

@@ -1,0 +1,41 @@
+"""Library functions: computations by functions outside of the program, by registered name.
+
+Importing this package imports every module in it, and so registers the functions.
+
+Examples
+--------
+>>> get_library_function("blas.sgemm").signature.attributes[0].name
+'alpha'
+"""
+
+import importlib
+import pkgutil
+
+from .function import (
+    LIBRARY_FUNCTIONS,
+    Address,
+    LibraryFunction,
+    PythonFunction,
+    RunTimeFunction,
+    SharedSymbol,
+    UnknownLibraryFunctionError,
+    get_library_function,
+    library_function,
+    register_library_function,
+)
+
+__all__ = [
+    "LIBRARY_FUNCTIONS",
+    "Address",
+    "LibraryFunction",
+    "PythonFunction",
+    "RunTimeFunction",
+    "SharedSymbol",
+    "UnknownLibraryFunctionError",
+    "get_library_function",
+    "library_function",
+    "register_library_function",
+]
+
+for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)
