@@ -15,6 +15,8 @@ def where(condition: Any, then: Any, otherwise: Any) -> Any:
 
 
 def spread(value: Any, shape: tuple[int, ...]) -> Any:
-    """Broadcast a value to a shape."""
+    """Broadcast a value to a shape; an array of that shape is returned as it is."""
+    if getattr(value, "shape", None) == shape:
+        return value
     result: Any = np.broadcast_to(value, shape)
     return result

@@ -76,7 +76,7 @@ class Segment:
     shadow: ShadowMemory | None = None
     defined: NDArray[np.bool_] | None = None
     origins: NDArray[np.int32] | None = None
-    _views: dict[str, Any] = field(default_factory=dict[str, Any])
+    _views: dict[np.dtype[np.generic], Any] = field(default_factory=dict[np.dtype[np.generic], Any])
 
     @property
     def pointer(self) -> int:
@@ -85,11 +85,11 @@ class Segment:
 
     def view(self, dtype: np.dtype[np.generic]) -> NDArray[Any]:
         """Return the memory as elements of a dtype."""
-        found = self._views.get(dtype.name)
+        found = self._views.get(dtype)
         if found is None:
             size = self.data.size // dtype.itemsize * dtype.itemsize
             found = self.data[:size].view(dtype)
-            self._views[dtype.name] = found
+            self._views[dtype] = found
         return found
 
     def element_of(self, offset: int) -> tuple[int, ...]:

@@ -167,6 +167,8 @@ class ShadowMemory:
         if atomic:
             candidates &= ~self.atomic[cells]
         at = np.flatnonzero(candidates)
+        if not at.size:
+            return None
         distance = self.order.distance(threads[at], writer[at])
         earlier = _Earlier("write", writer[at], self.written[cells[at]], distance)
         return self._unordered(at, threads[at], earlier)
@@ -174,6 +176,8 @@ class ShadowMemory:
     def _against_readers(self, cells: Ints, threads: Numbers) -> Conflict | None:
         reader, spread = self.reader[cells], self.spread[cells]
         at = np.flatnonzero((reader != NO_THREAD) & ((reader != threads) | (spread != SAME)))
+        if not at.size:
+            return None
         distance = np.maximum(self.order.distance(threads[at], reader[at]), spread[at])
         earlier = _Earlier("read", reader[at], self.read_at[cells[at]], distance)
         return self._unordered(at, threads[at], earlier)

@@ -10,6 +10,7 @@ compute capability 5.x and later, and "Device Memory Accesses".)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -24,6 +25,9 @@ BANKS: Final = 32
 WORD: Final = 4
 SECTOR: Final = 32
 WIDEST: Final = 16
+KNOWN: Final = 4096
+"""The number of patterns of addresses whose counts a launch keeps."""
+
 _NO_ADDRESS: Final = np.int64(-1 << 40)
 
 
@@ -153,6 +157,7 @@ class Traffic:
     def __init__(self) -> None:
         """Start at zero."""
         self.counters: dict[tuple[int, str, str], Counter] = {}
+        self._known: dict[tuple[object, ...], tuple[int, ...]] = {}
 
     def count(
         self,
@@ -168,10 +173,31 @@ class Traffic:
         if counter is None:
             counter = self.counters[key] = Counter(site, space, action, buffer)
         if space == "shared":
-            requests, cycles = bank_cycles(*access)
+            requests, cycles = self._counted(bank_cycles, *access)
             counter.cycles += cycles
         else:
-            requests, transferred, needed = sectors(*access)
+            requests, transferred, needed = self._counted(sectors, *access)
             counter.sectors += transferred
             counter.needed += needed
         counter.requests += requests
+
+    def _counted(
+        self,
+        count: Callable[[Ints, NDArray[np.bool_] | None, int], tuple[int, ...]],
+        addresses: Ints,
+        on: NDArray[np.bool_] | None,
+        size: int,
+    ) -> tuple[int, ...]:
+        """Count an access, once for all accesses that differ by a multiple of the sector size.
+
+        Such an offset keeps the sectors, and moves all words by the same number of banks.
+        """
+        first = addresses[0]
+        active = None if on is None else on.tobytes()
+        key = count, size, int(first) % SECTOR, (addresses - first).tobytes(), active
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) == KNOWN:
+                self._known.clear()
+            found = self._known[key] = count(addresses, on, size)
+        return found

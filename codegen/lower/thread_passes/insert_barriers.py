@@ -301,11 +301,15 @@ class _BarrierInsertion:
     def _conflict(
         self, first: list[MemoryAccess], second: list[MemoryAccess]
     ) -> tuple[MemoryAccess, MemoryAccess] | None:
-        later = [(b, *self._class(b)) for b in second]
+        later: dict[int, list[tuple[MemoryAccess, int, int]]] = {}
+        for b in second:
+            later.setdefault(id(b.base), []).append((b, *self._class(b)))
         for a in first:
+            if id(a.base) not in later:
+                continue
             kind, constant = self._class(a)
-            for b, other, end in later:
-                if a.base is not b.base or not (a.write or b.write) or self._once(a, b):
+            for b, other, end in later[id(a.base)]:
+                if not (a.write or b.write) or self._once(a, b):
                     continue
                 key = kind, other, end - constant
                 if key not in self._answers:
