@@ -106,11 +106,11 @@ web-test: $(STAMPS)/npm
 # Browser tests measure latencies, so no other tests run at the same time.
 python-test: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	CHROMIUM="$$(.ci/chromium)"; export CHROMIUM; \
-	$(PY) -m pytest -q -n 2 --dist loadfile --durations=12 -m "not browser"; \
+	$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=12 -m "not browser"; \
 	$(PY) -m pytest -q -m browser
 
 fuzz: env assets $(STAMPS)/tools $(STAMPS)/pycuda
-	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile -m "not browser"
+	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not browser"
 	$(PY) -m tests.fuzz.walk --minutes $(MINUTES) --resume --record --out $(OUT)/walks
 	$(PY) -m tests.fuzz.walk --graphs --minutes $(MINUTES) --resume --record --out $(OUT)/walks
 

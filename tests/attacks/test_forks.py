@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.attacks.children import run_child
+
+pytestmark = pytest.mark.slow
 
 
 def test_forks_while_other_threads_compile(scale: int) -> None:

@@ -20,6 +20,8 @@ from tests.fuzz.programs import FAMILIES
 from tests.fuzz.steps import VERBS
 from tests.fuzz.walks import COUNTED, GROUPS, DefectError, Walk, advance, complete, start, toward
 
+pytestmark = pytest.mark.slow
+
 SEED = 500
 """The first seed; the same in each run of CI, so that a failure is caused by a change."""
 

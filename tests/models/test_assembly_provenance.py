@@ -12,7 +12,7 @@ from tilewright.workbench import demo
 
 from tests.codegen.kernels import ALL_LEVELS
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 
 LEAST = 0.70
 """The least share of instructions with a statement, of those that can have one."""

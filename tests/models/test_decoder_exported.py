@@ -22,6 +22,8 @@ from tests.ir.importers.models import (
     greedy,
 )
 
+pytestmark = pytest.mark.slow
+
 TOKENS = 40
 
 

@@ -21,6 +21,8 @@ from tests.ir.importers.models import (
     greedy,
 )
 
+pytestmark = pytest.mark.slow
+
 TOKENS = 40
 LONGEST = 64
 LAYERS = 4

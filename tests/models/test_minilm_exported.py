@@ -8,7 +8,7 @@ import pytest
 
 from tests.benchmarks.exports import PARTS, measured
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 
 FORMS = ("C, shared", "plain Python", "wasm, node", "wasm, wasmtime", "C, aarch64 in qemu")
 

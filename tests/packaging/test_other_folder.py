@@ -6,7 +6,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-FAST_TESTS = ["tests/test_imports.py", "tests/test_doctests.py", "tests/schedules/primitives/loops"]
+import pytest
+
+pytestmark = pytest.mark.slow
+
+FAST_TESTS = ["tests/test_imports.py", "tests/schedules/primitives/loops"]
+"""Tests of imports by name, and tests with helpers, goldens, and strategies of other folders."""
 
 
 def test_tests_pass_in_a_clone_of_another_name(

@@ -36,6 +36,15 @@ FUNCTION = "random"
 """The name of the functions that `prim_funcs`, `chains` and `scans` draw."""
 LOOP_FAMILIES = ("annotate", "caching", "layout", "loops", "placement", "reduction", "tensorize")
 
+
+class EnoughError(Exception):
+    """The end of a random test that has seen enough: no further example is drawn.
+
+    Counting makes an example depend on those before it, so examples of such a test are only
+    generated, and not shrunk.
+    """
+
+
 Maker = "Callable[[random.Random, State], Primitive | None]"
 
 

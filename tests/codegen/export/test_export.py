@@ -25,6 +25,8 @@ from tilewright.target.target import UnknownTargetError
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_file_is_in_the_manifest(exported):
     manifest = json.loads((exported / "small.json").read_text())

@@ -11,6 +11,7 @@ import tilewright as tw
 from tilewright.codegen.export.link import run_linker
 
 from tests.codegen.export.test_shared import PROGRAMS
+from tests.codegen.runtime.cuda.pretended import compiler
 
 TEXT = """
 n, m, k = symbols("n m k", lower=1)
@@ -35,15 +36,18 @@ def directory(tmp_path_factory):
     return folder
 
 
-def build(directory, name: str, *more: str):
+def build(directory, name: str, *more: str, headers=None):
+    """Compile the program; zig would first build its thread sanitizer, in a minute."""
     program = directory / name
-    run_linker(
-        [
-            "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread", *more,
-            f"-I{directory}", str(PROGRAMS / "threads.c"), str(directory / "libproduct.a"),
-            str(directory / "libother.a"), "-o", str(program),
-        ]
-    )  # fmt: skip
+    flags = [
+        "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread", *more,
+        f"-I{headers or directory}", str(PROGRAMS / "threads.c"), str(directory / "libproduct.a"),
+        str(directory / "libother.a"), "-o", str(program),
+    ]  # fmt: skip
+    if "-fsanitize=thread" in more:
+        subprocess.run([*compiler(), *flags], check=True)
+    else:
+        run_linker(["cc", *flags])
     return program
 
 
@@ -92,14 +96,7 @@ def test_the_thread_sanitizer_detects_a_missing_wait(directory, tmp_path):
     (tmp_path / "tilewright.h").write_text(text.replace(waiting, ""))
     for name in ("product.h", "other.h"):
         shutil.copy(directory / name, tmp_path)
-    program = tmp_path / "broken"
-    run_linker(
-        [
-            "cc", "-std=c11", "-O1", "-pthread", "-fsanitize=thread", f"-I{tmp_path}",
-            str(PROGRAMS / "threads.c"), str(directory / "libproduct.a"),
-            str(directory / "libother.a"), "-o", str(program),
-        ]
-    )  # fmt: skip
+    program = build(directory, "broken", "-fsanitize=thread", headers=tmp_path)
     done = subprocess.run(
         [program, "4", "1", "4"], cwd=directory, capture_output=True, text=True, check=False,
         timeout=120,

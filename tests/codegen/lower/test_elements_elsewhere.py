@@ -29,6 +29,8 @@ from tests.codegen.lower.to_thread.test_element_values import (
     edges,
 )
 
+pytestmark = pytest.mark.slow
+
 ROUNDING = ("floor", "ceil", "round", "trunc", "isnan", "isinf", "neg", "abs", "sign")
 PAIRS = ("fmod", "copysign", "nextafter")
 FLOAT_BINARY = ("add", "sub", "mul", "div", "min", "max", "lt", "le", "eq", "ne", "mod", "floordiv")

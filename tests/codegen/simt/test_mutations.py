@@ -17,6 +17,8 @@ from tilewright.ir.thread.visit import walk
 from tests.codegen.simt.mutants import with_wider_bounds, without_barriers
 from tests.codegen.simt.mutation import CASES, survivors
 
+pytestmark = pytest.mark.slow
+
 BY_NAME = {case.name: case for case in CASES}
 
 

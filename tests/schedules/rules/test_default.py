@@ -30,6 +30,8 @@ from tilewright.schedules.rules import apply_defaults, default, with_default_sch
 from tilewright.target.cpus import FAMILIES
 from tilewright.target.target import Target
 
+pytestmark = pytest.mark.slow
+
 
 def info(*dims):
     return TensorInfo(tuple(as_expr(d) for d in dims), f32, rank=len(dims))

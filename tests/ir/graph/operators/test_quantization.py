@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tilewright.ir.module import Module
 
+pytestmark = pytest.mark.slow
+
 TEXT = """
 n = symbols("n", lower=0)
 constant("w", (24, 40), i4)

@@ -16,6 +16,8 @@ from tilewright.schedules import Schedule
 from tilewright.schedules.problem import StepError
 from tilewright.target.target import Target
 
+pytestmark = pytest.mark.slow
+
 SCANS = """
 n, m = symbols("n m", lower=0)
 
