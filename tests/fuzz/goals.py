@@ -36,17 +36,15 @@ FITTING: Mapping[str, Sequence[str]] = {
     "rfactor": (*ROWS, "contraction"),
     "scan_blocks": ("scans", "scans", "pair_scans"),
     "schedule_elementwise": ("border", "product", "in_place", "chain", "flattened", "strided"),
-    "schedule_gpu_matmul": ("contraction", "contraction", "contraction", "product_epilogue"),
+    "schedule_gpu_matmul": ("contraction",),
     "schedule_gpu_rows": (
-        "reduction", "scalar", "overwide", "window", "softmax", "triangle", "rows_updated",
-        "rows_crossed",
+        "reduction", "scalar", "overwide", "window", "softmax", "triangle", "rows_crossed",
     ),
-    "schedule_matmul": ("contraction", "contraction", "contraction", "product_epilogue"),
+    "schedule_matmul": ("contraction",),
     "schedule_scans": ("scans", "pair_scans"),
     "schedule_gpu_scan_runs": ("scans", "pair_scans"),
     "schedule_rows": (
-        "reduction", "norm", "scalar", "overwide", "window", "softmax", "rolling", "rows_updated",
-        "rows_crossed",
+        "reduction", "norm", "scalar", "overwide", "window", "softmax", "rolling", "rows_crossed",
     ),
     "set_scope": ("norm", "guarded_window", "chain", "softmax", "attention", "masked_temporary"),
     "storage_align": ("chain", "attention", "masked_temporary"),
@@ -56,12 +54,13 @@ FITTING: Mapping[str, Sequence[str]] = {
 """The families of programs that permit a step, for steps that most families do not permit."""
 
 WEIGHTS: Mapping[str, int] = {
-    "schedule_matmul": 13, "tensorize": 13, "schedule_gpu_matmul": 13, "schedule_elementwise": 13,
-    "schedule_rows": 12, "schedule_gpu_rows": 12, "schedule_gpu_nests": 12, "pack": 7,
-    "schedule_gpu_loops": 10, "schedule_kernel": 9, "register_tile": 6, "inline_elementwise": 6,
+    "schedule_matmul": 15, "tensorize": 16, "schedule_gpu_matmul": 15, "schedule_elementwise": 15,
+    "schedule_rows": 15, "schedule_gpu_rows": 13, "schedule_gpu_nests": 14, "pack": 9,
+    "schedule_gpu_loops": 12, "schedule_kernel": 9, "register_tile": 6, "inline_elementwise": 6,
     "schedule_gpu_serial": 6, "reverse_compute_at": 4, "cooperative_copy": 3, "schedule_nests": 3,
     "reverse_compute_inline": 4, "rfactor": 5, "compute_inline": 2, "interchange": 2, "tile": 2,
-    "schedule_copy": 2, "unannotate": 2, "pad_einsum": 2,
+    "schedule_copy": 2, "unannotate": 2, "pad_einsum": 2, "schedule_scans": 14, "scan_blocks": 2,
+    "schedule_gpu_scan_runs": 16,
 }  # fmt: skip
 """How often a step is the goal of a walk, relative to 1."""
 

@@ -90,8 +90,11 @@ ROUND_TRIPS = 0.15
 SOUGHT = 0.5
 """The share of steps whose operands are chosen in search of a legal one."""
 
-REDRAWN = 3
+REDRAWN = 10
 """How often a program is drawn again that the rule that a walk aims at does not schedule."""
+
+HOPELESS = 100
+"""The number of rejections of the step that a walk aims at after which it draws any others."""
 
 ROWWISE = 0.7
 """The share of products for instructions whose left operand and results are stored by rows."""
@@ -451,11 +454,19 @@ def toward(walk: Walk, verb: str, tries: int = 12) -> bool:
 def take(walk: Walk) -> None:
     """Draw a step and try it; or search for a legal one."""
     rng = walk.rng
-    verb = goals.next_verb(rng, walk.goal, walk.counted, on_gpu=walk.target == SIMT)
+    goal = rng.choice(VERBS) if _is_hopeless(walk) else walk.goal
+    verb = goals.next_verb(rng, goal, walk.counted, on_gpu=walk.target == SIMT)
     if rng.random() < SOUGHT and verb != "tensorize":
         directed.seek(walk, verb)
     else:
         walk.step(verb, fixes=rng.random() < 0.15)
+
+
+def _is_hopeless(walk: Walk) -> bool:
+    """Return whether the step that a walk aims at is not legal in its program."""
+    tally, goal = walk.tally, walk.goal
+    rejected = sum(n for key, n in tally.rejected.items() if key.partition(".")[0] == goal)
+    return not tally.accepted[goal] and rejected > HOPELESS
 
 
 def advance(walk: Walk) -> None:
