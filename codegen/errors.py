@@ -121,6 +121,12 @@ class OutOfMemoryError(CallError):
     title = "Out of memory"
 
 
+class StoppedError(CallError):
+    """A call that was stopped in a loop of the graph."""
+
+    title = "Stopped call"
+
+
 class KernelError(CallError):
     """A kernel that reported an error: an index out of range, or a failed debug check."""
 

@@ -26,6 +26,7 @@ SiteKind: TypeAlias = Literal[
     "device",
     "grid",
     "launch",
+    "stopped",
 ]
 
 _T = TypeVar("_T")

@@ -123,6 +123,7 @@ class Message(Enum):
     MEMORY = Code.MEMORY, "cannot allocate {bytes} bytes for {storage}"
     LIBRARY = Code.INTERNAL, "library function '{symbol}' returned error code {actual}"
     DEVICE_OPERATION = Code.INTERNAL, "device operation '{operation}' failed{values}"
+    STOPPED = Code.INTERNAL, "the call was stopped in loop '{loop}'"
     LAUNCH = Code.INTERNAL, "launch of kernel '{kernel}' failed with device error {actual}"
     GRID = (
         Code.INTERNAL,

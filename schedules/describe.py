@@ -9,7 +9,8 @@ from ..display import Cell, Table
 from ..ir.analysis import Tree, flops, footprint, size_in_bytes
 from ..ir.analysis.bounds import displayed_accesses, status_text
 from ..ir.graph.nodes import Binding, GraphFunc, Value
-from ..ir.graph.visit import used_operands
+from ..ir.graph.regions import binding_of
+from ..ir.graph.visit import all_bindings, all_values, branches_of, operands_of
 from ..ir.loop.nodes import Block, Buffer, BufferParam, For, Region
 from ..ir.symbolic import TRUE
 from .handles import (
@@ -153,22 +154,21 @@ def _users(tree: Tree, buffer: Buffer, *, writes: bool) -> str:
 
 
 def _binding(graph: GraphFunc, ref: BindingRef) -> Rows:
-    values = {p.value.uid: p.value for p in graph.params}
-    bindings = {b.value.uid: b for b in graph.bindings}
-    binding = bindings.get(ref.uid)
-    value = values.get(ref.uid) if binding is None else binding.value
+    binding = binding_of(graph, ref.uid)
+    value = next((v for v in all_values(graph) if v.uid == ref.uid), None)
     if value is None:
         raise StaleHandleError(f"no binding {label(ref)!r}", where=f"function {graph.name!r}")
     return [
         ("annotation", str(value.info)),
         ("value", "parameter" if binding is None else str(binding.right)),
-        ("used by", _listed(b.value.name for b in graph.bindings if _uses(b, value))),
+        ("used by", _listed(b.value.name for b in all_bindings(graph.bindings) if _uses(b, value))),
         ("origins", None if binding is None else _listed(sorted(binding.origins))),
     ]
 
 
 def _uses(binding: Binding, value: Value) -> bool:
-    return any(operand is value for operand in used_operands((binding,)))
+    results = (o for branch in branches_of(binding.right) for o in branch.results)
+    return any(operand is value for operand in (*operands_of(binding.right), *results))
 
 
 def _regions(regions: tuple[Region, ...]) -> str:

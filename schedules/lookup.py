@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..ir.analysis import Tree, accesses, producers
+from ..ir.graph.visit import all_values
 from ..ir.identity import STEP_STRIDE
 from ..ir.loop.nodes import Block, Buffer
 from ..nearest import did_you_mean
@@ -69,8 +70,7 @@ def find(state: State, kind: type[Handle], name: str, function: str | None) -> H
 
 def _bindings(state: State, function: str) -> list[BindingRef]:
     graph = state.module.graph(function)
-    values = (*(p.value for p in graph.params), *(b.value for b in graph.bindings))
-    return [BindingRef(function, v.uid, v.name) for v in values]
+    return [BindingRef(function, v.uid, v.name) for v in all_values(graph)]
 
 
 def _parts(

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from ..ir.analysis import Tree, tree_of
 from ..ir.graph.nodes import GraphFunc
+from ..ir.graph.visit import all_values
 from ..ir.identity import STEP_STRIDE, UidSource
 from ..ir.loop.nodes import INTRINSIC, Block, Buffer, For, PrimFunc
 from ..ir.module import Module
@@ -264,8 +265,7 @@ def _parts(ref: Handle, function: GraphFunc | PrimFunc) -> Mapping[int, object] 
     if isinstance(function, GraphFunc):
         if not isinstance(ref, BindingRef):
             return None
-        values = (*(p.value for p in function.params), *(b.value for b in function.bindings))
-        return {v.uid: v for v in values}
+        return {v.uid: v for v in all_values(function)}
     tree = tree_of(function)
     match ref:
         case LoopRef():
@@ -291,6 +291,6 @@ def _last_step(module: Module) -> int:
             tree = tree_of(function)
             uids = (*tree.loops, *tree.blocks, *tree.buffers)
         else:
-            uids = tuple(b.value.uid for b in function.bindings)
+            uids = tuple(v.uid for v in all_values(function))
         largest = max(largest, *uids, 0)
     return largest // STEP_STRIDE

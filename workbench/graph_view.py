@@ -23,6 +23,7 @@ from ..ir.graph.nodes import (
     Kill,
     LaunchKernel,
     LaunchLibrary,
+    Loop,
     MakeTuple,
     MatchCast,
     ObjectInfo,
@@ -93,7 +94,7 @@ def _describe(right: Rhs) -> tuple[_Kind, str, str]:
             return "library", name, ""
         case CallGraph(function=name):
             return "call", name, name
-        case MatchCast() | MakeTuple() | TupleItem() | IfElse():
+        case MatchCast() | MakeTuple() | TupleItem() | IfElse() | Loop():
             return "other", _snake_case(right), ""
         case AllocStorage() | ViewTensor() | CopyTensor() | Kill() | Check() | VersionSwitch():
             return "other", _snake_case(right), ""

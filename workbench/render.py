@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import TilewrightError
 from ..ir import script
 from ..ir.analysis import tree_of
-from ..ir.graph.nodes import Binding, GraphFunc
-from ..ir.graph.visit import inner_bindings
+from ..ir.graph.nodes import GraphFunc
+from ..ir.graph.visit import all_bindings
 from ..ir.identity import Origins, Uid
 from ..ir.loop.nodes import Block, For, PrimFunc
 from ..ir.module import Function, Module
@@ -41,7 +41,7 @@ def render(function: Function, module: Module, samples: Samples) -> Rendered:
             origins = _loop_origins(function)
         case GraphFunc():
             headers = []
-            origins = {b.value.uid: b.origins for b in _all_bindings(function.bindings)}
+            origins = {b.value.uid: b.origins for b in all_bindings(function.bindings)}
     lines = printed.text.split("\n")
     spans = b"".join(_packed(span, lines) for span in printed.spans)
     return Rendered(_pane(function, printed.text, spans, headers, origins), spans)
@@ -80,13 +80,6 @@ def _packed(span: script.Span, lines: list[str]) -> bytes:
     own_line = indent == span.column - 1 or last > first or span.kind in ("loop", "block")
     start, end = (indent, len(lines[last])) if own_line else (span.column - 1, span.end - 1)
     return _SPAN.pack(kind, span.uid, defined, first, start, last, end)
-
-
-def _all_bindings(bindings: Iterable[Binding]) -> Iterator[Binding]:
-    for binding in bindings:
-        yield binding
-        for inner in inner_bindings(binding.right):
-            yield from _all_bindings(inner)
 
 
 def _loop_origins(function: PrimFunc) -> dict[Uid, Origins]:

@@ -6,6 +6,8 @@ from typing import assert_never
 
 from ..ir.analysis import Tree, tree_of
 from ..ir.graph.nodes import Binding, GraphFunc
+from ..ir.graph.regions import binding_of
+from ..ir.graph.visit import all_bindings, all_values
 from ..ir.loop.nodes import Block, Buffer, For, IterVar, PrimFunc
 from ..ir.symbolic import Expr, free_vars, to_text
 from ..schedules import (
@@ -107,8 +109,7 @@ def _value_name(state: State, function: str, uid: int) -> str:
     found = state.module.functions.get(function)
     if not isinstance(found, GraphFunc):
         return ""
-    values = (*(p.value for p in found.params), *(b.value for b in found.bindings))
-    return next((v.name for v in values if v.uid == uid), "")
+    return next((v.name for v in all_values(found) if v.uid == uid), "")
 
 
 def find_by_name(state: State, function: str, name: str) -> Handle | None:
@@ -199,11 +200,12 @@ def _buffer_properties(buffer: Buffer, samples: Samples) -> dict[str, str]:
 
 
 def _binding_properties(function: GraphFunc, uid: int) -> dict[str, str]:
-    for binding in function.bindings:
-        if binding.value.uid == uid:
-            return _value_properties(binding, weights_of(binding.right))
-    param = next(p for p in function.params if p.value.uid == uid)
-    return {"parameter": param.access, "annotation": info_text(param.value.info)}
+    binding = binding_of(function, uid)
+    if binding is not None:
+        return _value_properties(binding, weights_of(binding.right))
+    access = {p.value.uid: p.access for p in function.params}
+    value = next(v for v in all_values(function) if v.uid == uid)
+    return {"parameter": access.get(uid, "of a loop"), "annotation": info_text(value.info)}
 
 
 def _value_properties(binding: Binding, weights: list[str]) -> dict[str, str]:
@@ -218,7 +220,8 @@ def _value_properties(binding: Binding, weights: list[str]) -> dict[str, str]:
 def _function_properties(state: State, name: str) -> dict[str, str]:
     function = state.module.functions[name]
     if isinstance(function, GraphFunc):
-        return {"stage": function.stage, "operations": str(len(function.bindings))}
+        count = sum(1 for _ in all_bindings(function.bindings))
+        return {"stage": function.stage, "operations": str(count)}
     tree = tree_of(function)
     return {"blocks": str(len(tree.blocks)), "loops": str(len(tree.loops))}
 

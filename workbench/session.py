@@ -17,6 +17,7 @@ from dataclasses import replace
 from ..codegen.measure.measure_options import MeasureOptions
 from ..errors import TilewrightError
 from ..ir.graph.nodes import CallTIR, GraphFunc, LaunchKernel
+from ..ir.graph.regions import binding_of
 from ..ir.module import Function, Module
 from ..schedules import (
     Applied as Outcome,
@@ -291,8 +292,8 @@ class Session:
 
     def _callee(self, handle: BindingRef) -> str:
         """Return the name of the loop-level function that a binding calls, if any."""
-        bindings = self.state.module.graph(handle.function).bindings
-        right = next((b.right for b in bindings if b.value.uid == handle.uid), None)
+        found = binding_of(self.state.module.graph(handle.function), handle.uid)
+        right = None if found is None else found.right
         return right.function if isinstance(right, CallTIR | LaunchKernel) else ""
 
     def _set_selection(self, handle: Handle | None) -> None:

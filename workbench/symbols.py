@@ -9,6 +9,7 @@ from ..ir.analysis import tree_of
 from ..ir.analysis.bounds import displayed_accesses, status_counts
 from ..ir.graph.call_conditions import argument_infos
 from ..ir.graph.nodes import CallTIR, GraphFunc, TensorInfo, TupleInfo
+from ..ir.graph.visit import all_bindings
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Function, Module
 from ..ir.symbolic import TRUE, Discharge, Expr, Facts, Var, const_value, free_vars, to_text
@@ -82,7 +83,7 @@ def _from_caller(
 ) -> Samples:
     """Return the values of a kernel's symbols at its first call, at the caller's samples."""
     for graph in module.graphs:
-        for binding in graph.bindings:
+        for binding in all_bindings(graph.bindings):
             right = binding.right
             if isinstance(right, CallTIR) and right.function == function.name:
                 return _bound(function, right, samples_of(module, graph, chosen))

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from ..ir.graph.nodes import CallTIR, GraphFunc, LaunchKernel
+from ..ir.graph.visit import all_bindings
 from ..ir.module import Function, Module
 from .protocol import VERSION, FunctionItem, Pane, Update
 from .render import Rendered, Samples, render
@@ -119,7 +120,7 @@ def _functions(module: Module, hashes: dict[str, str]) -> list[FunctionItem]:
 def _calls(module: Module) -> dict[str, int]:
     counts: dict[str, int] = {}
     for graph in module.graphs:
-        for binding in graph.bindings:
+        for binding in all_bindings(graph.bindings):
             if isinstance(binding.right, CallTIR | LaunchKernel):
                 name = binding.right.function
                 counts[name] = counts.get(name, 0) + 1

@@ -20,6 +20,7 @@ from .weights import Weights
 _SITES: Final = (
     "argument", "dimension", "stride", "bound", "fact", "alias", "check", "negative", "overflow",
     "memory", "divisor", "library", "device", "grid", "launch",
+    "stopped",
 )  # fmt: skip
 
 _TYPES = """

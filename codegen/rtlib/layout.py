@@ -24,7 +24,9 @@ CALL_A: Final = 64
 CALL_B: Final = 72
 CALL_SINK: Final = 80
 """The address of the profile, or null: per launch, count, nanoseconds, and start time."""
-CALL_OWN_TABLE: Final = 88
+CALL_STOP: Final = 88
+"""Not 0 if the call must end early; every iteration of a loop of the graph reads it."""
+CALL_OWN_TABLE: Final = 96
 """A copy of the runtime table for this call; its context is this record."""
 CALL_OPERANDS: Final = CALL_OWN_TABLE + runtime_table.SIZE
 """Two words per argument (form, payload), then one word per result (its managed tensor)."""

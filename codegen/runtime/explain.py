@@ -27,6 +27,7 @@ from ..errors import (
     RankError,
     ReadOnlyError,
     SizeError,
+    StoppedError,
     StrideError,
 )
 from ..libraries import FAILED, raised_error
@@ -352,6 +353,9 @@ def _program(spec: FunctionSpec, site: CheckSite, numbers: Sequence[int]) -> Til
             counts = {"actual": first, "expected": numbers[1]}
             error, message = LaunchError, Message.GRID.format(axis=text, **counts)
             hint = "split the bound loop so that each thread block runs more of its iterations"
+        case "stopped":
+            error, message = StoppedError, Message.STOPPED.format(loop=text)
+            hint = "call the function again; its states have no defined value"
         case "library":
             return _library(spec, site, first)
         case _:

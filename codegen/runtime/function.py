@@ -16,7 +16,7 @@ from ...ir.dtype import dtype as dtype_named
 from ...locks import renew_in_children, uninterrupted
 from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_address
-from ..errors import StateError
+from ..errors import StateError, StoppedError
 from ..lower.host.entry_wrappers import public_name
 from ..lower.host.function import entry_symbol
 from ..lower.host.to_thread import CODE_CHECK
@@ -31,6 +31,7 @@ from .arguments import (
 )
 from .device import Device, ReportingDevice
 from .explain import explain, failed_launch
+from .interrupts import INTERRUPTS
 from .plan_query import CallPlan, query_instance
 from .state import ExecutableState
 from .table import RuntimeTable
@@ -53,6 +54,7 @@ Constants = Callable[[Sequence[str]], list[tuple[int, object]]]
 
 _FIRST = layout.CALL_OPERANDS // 8
 _SINK = layout.CALL_SINK // 8
+_STOP = layout.CALL_STOP // 8
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 _OPEN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _DROP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -108,6 +110,8 @@ class NativeFunction:
         self.make_results = results_maker(spec.results)
         self.__signature__ = signature_of(spec)  # for inspect.signature and completion
         self.__doc__ = documentation(spec)  # for help and `function?`
+        self._loops = any(site.kind == "stopped" for site in spec.sites)
+        self._running: list[Words] = []
         self._results = _FIRST + 2 * len(spec.params)
         self._words = ctypes.c_int64 * (self._results + len(spec.results))
         size = layout.INSTANCE_SLOTS + layout.SLOT_COUNT * spec.slot
@@ -266,7 +270,7 @@ class NativeFunction:
             at += 2
         if self._reporting is not None:
             self._reporting.begin()
-        code = self._entry(self._address, words)
+        code = self._looped(words, state) if self._loops else self._entry(self._address, words)
         if code:
             error = self._error(code, list(words), arguments)
             if state is not None and self._may_have_written(code, words):
@@ -277,6 +281,31 @@ class NativeFunction:
                 if isinstance(owner, PackedArgument):
                     owner.finish()
         return self._convert_results(words, arguments)
+
+    def _looped(self, words: Words, state: ExecutableState | None) -> int:
+        """Call a function with loops; Ctrl+C and :meth:`stop` end its loops."""
+
+        def stop() -> None:
+            words[_STOP] = 1
+
+        self._running.append(words)
+        try:
+            with INTERRUPTS.stopping(stop):
+                return self._entry(self._address, words)
+        except KeyboardInterrupt:
+            if state is not None:
+                state.fail(StoppedError("the call was interrupted", where=self._where))
+            raise
+        finally:
+            self._running[:] = [w for w in self._running if w is not words]
+
+    def stop(self) -> None:
+        """Stop the calls that other threads are running, at the next iteration of a loop.
+
+        These calls raise :class:`.StoppedError`. A function without loops is not stopped.
+        """
+        for words in tuple(self._running):
+            words[_STOP] = 1
 
     def _may_have_written(self, code: int, words: Words) -> bool:
         """Return whether kernels may have run before a call failed."""

@@ -16,6 +16,7 @@ from .nodes import (
     ConstantRef,
     GraphFunc,
     IfElse,
+    Loop,
     MakeTuple,
     MatchCast,
     Operand,
@@ -23,7 +24,7 @@ from .nodes import (
     TupleItem,
     Value,
 )
-from .visit import operands_of
+from .visit import all_bindings, branches_of, operands_of, params_of, used_operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ class InPlaceUpdates:
 
     An update is in place if no value in the memory of its operand is used after the call: the
     operand, a view of it, a tuple or the result of a branch that contains it, or an earlier value
-    that was updated in place. Results and last values of parameters are used at the end, and so is
+    that was updated in place. A carried value of a loop is in the memory of its initial value if
+    that could be updated in place; values from outside of a loop are used again by its next
+    iteration. Results and last values of parameters are used at the end, and so is
     a state parameter without last value, which keeps its value. Uses are ordered as in the program,
     except that only one branch of an ``if`` runs.
 
@@ -90,18 +93,18 @@ class InPlaceUpdates:
         self._skipped: list[range] = []
         self._written = {p.value for p in self.func.params if p.access != "in"}
         self._read_only = {p.value for p in self.func.params if p.access == "in"}
-        if self._updates(self.func.bindings) or any(p.access != "in" for p in self.func.params):
+        if self._moves(self.func.bindings) or any(p.access != "in" for p in self.func.params):
             self._uses()
             for param in self.func.params:
                 self._define(param.value, (frozenset({Root(param.value)}),))
             self._bindings(self.func.bindings)
 
-    def _updates(self, bindings: Sequence[Binding]) -> bool:
-        """Return whether a call in bindings or in their branches updates an argument."""
+    @staticmethod
+    def _moves(bindings: Sequence[Binding]) -> bool:
+        """Return whether bindings contain a loop or a call that updates an argument."""
         return any(
-            (isinstance(b.right, CallTIR) and bool(b.right.updates))
-            or any(self._updates(branch.bindings) for branch in _branches(b))
-            for b in bindings
+            isinstance(b.right, Loop) or (isinstance(b.right, CallTIR) and bool(b.right.updates))
+            for b in all_bindings(bindings)
         )
 
     def reason(self, call: Value, position: int) -> str:
@@ -147,14 +150,28 @@ class InPlaceUpdates:
             for operand in operands_of(binding.right):
                 self._use(operand, position, repr(binding.value.name))
             position += 1
-            for branch in _branches(binding):
+            for branch in branches_of(binding.right):
                 start = position
                 position = self._use_all(branch.bindings, position) + 1
                 for result in branch.results:
                     self._use(result, position, repr(binding.value.name))
                 position += 1
                 self._otherwise[binding.value] = range(start, position)
+            if isinstance(binding.right, Loop):
+                self._use_again(binding.right, position, binding.value.name)
+                position += 1
         return position
+
+    def _use_again(self, loop: Loop, position: int, name: str) -> None:
+        """Record the uses in the next iteration of the values from outside of a loop."""
+        inner = [*loop.body.bindings, *(loop.condition.bindings if loop.condition else ())]
+        own = {p.value for p in loop.params}
+        for binding in all_bindings(inner):
+            own |= {binding.value, *params_of(binding.right)}
+        used = (*used_operands(inner), *(o for b in branches_of(loop) for o in b.results))
+        for operand in dict.fromkeys(used):
+            if isinstance(operand, Value) and operand not in own:
+                self._use(operand, position, f"the next iteration of {name!r}")
 
     def _use(self, operand: Operand, position: int, user: str) -> None:
         if isinstance(operand, Value):
@@ -173,12 +190,27 @@ class InPlaceUpdates:
 
     def _bindings(self, bindings: Sequence[Binding]) -> None:
         for binding in bindings:
-            for branch in _branches(binding):
+            if isinstance(binding.right, Loop):
+                self._params(binding.value, binding.right)
+            for branch in branches_of(binding.right):
                 first = isinstance(binding.right, IfElse) and branch is binding.right.then
                 self._skipped.append(self._otherwise[binding.value] if first else range(0))
                 self._bindings(branch.bindings)
                 self._skipped.pop()
             self._define(binding.value, self._made(binding))
+
+    def _params(self, value: Value, loop: Loop) -> None:
+        """Set the memory of the values of an iteration.
+
+        A carried value is in the memory of its initial value if that is not used otherwise.
+        """
+        given = [p.given for p in loop.carried]
+        for k, param in enumerate(loop.carried):
+            reason = self.reasons[value, k] = self._obstacle(value, given, k)
+            self._written.add(param.value)
+            self._define(param.value, (_own(param.value) if reason else self.roots(given[k]),))
+        for param in loop.elements:
+            self._define(param.value, (self.roots(param.given),))
 
     def _made(self, binding: Binding) -> tuple[Roots, ...]:
         """Return the memory of the fields of a value; a single value is one field."""
@@ -199,6 +231,9 @@ class InPlaceUpdates:
                 return (fields[index] if 0 <= index < len(fields) else self.roots(whole),)
             case IfElse(then=then, otherwise=otherwise):
                 return self._merged(then, otherwise)
+            case Loop(carried=carried):
+                stacked = (_own(value, k) for k in range(len(carried), len(right.body.results)))
+                return (*(self.roots(p.value) for p in carried), *stacked)
             case _:
                 return (_own(value),)
 
@@ -267,9 +302,3 @@ class InPlaceUpdates:
 def _own(value: Value, index: int = 0) -> Roots:
     """Return the memory of one result of a binding."""
     return frozenset({Root(value, index)})
-
-
-def _branches(binding: Binding) -> Iterator[Branch]:
-    if isinstance(binding.right, IfElse):
-        yield binding.right.then
-        yield binding.right.otherwise

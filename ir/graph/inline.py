@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from ...errors import MalformedProgramError
 from ..identity import Names, UidSource
@@ -25,90 +26,31 @@ from .live_ranges import tensor_bytes
 from .nodes import (
     AllocStorage,
     Binding,
-    Branch,
-    CallDPSLibrary,
     CallGraph,
-    CallTIR,
     Check,
     ConstantRef,
     CopyTensor,
     Dims,
     GraphFunc,
-    IfElse,
-    Info,
-    KernelVersion,
-    LaunchKernel,
+    Loop,
     MakeTuple,
-    MatchCast,
     ObjectInfo,
     Operand,
-    PrimInfo,
-    Rhs,
-    ShapeInfo,
     TensorInfo,
     Value,
-    VersionCase,
-    VersionSwitch,
     ViewTensor,
 )
-from .visit import map_operands, map_updates, substitute_info
+from .visit import (
+    Rewriting,
+    all_bindings,
+    defining_infos,
+    info_terms,
+    loop_symbols,
+    map_updates,
+    substitute_info,
+)
 
 _CALLER_CHECKED = (Discharge.ENTRY_CHECK, Discharge.CALLER)
-
-
-def info_terms(info: Info) -> tuple[Expr, ...]:
-    """Return the symbolic integers of an annotation, in order."""
-    match info:
-        case TensorInfo(shape=shape, elements=elements):
-            return (*(shape or ()), *(elements or ()))
-        case ShapeInfo(dims=dims):
-            return dims or ()
-        case PrimInfo(value=Expr() as value):
-            return (value,)
-        case _:
-            return ()
-
-
-def substitute_right(right: Rhs, terms: Mapping[Var, SymInt]) -> Rhs:
-    """Replace symbols by terms in a right-hand side, except in operands and branches."""
-    match right:
-        case CallTIR(outputs=outputs):
-            made = tuple(_tensor(o, terms) for o in outputs)
-            scalars, versions = _scalars(right, terms)
-            return replace(right, outputs=made, scalars=scalars, versions=versions)
-        case LaunchKernel():
-            scalars, versions = _scalars(right, terms)
-            return replace(right, scalars=scalars, versions=versions)
-        case CallDPSLibrary(outputs=outputs):
-            return replace(right, outputs=tuple(_tensor(o, terms) for o in outputs))
-        case MatchCast(info=info):
-            return replace(right, info=substitute_info(info, terms))
-        case Check(predicate=predicate):
-            return replace(right, predicate=substitute(predicate, terms))
-        case AllocStorage(size=size):
-            return replace(right, size=substitute(size, terms))
-        case ViewTensor(offset=offset, info=info):
-            return replace(right, offset=substitute(offset, terms), info=_tensor(info, terms))
-        case _:
-            return right
-
-
-def _scalars(
-    call: CallTIR | LaunchKernel, terms: Mapping[Var, SymInt]
-) -> tuple[tuple[Expr, ...], tuple[KernelVersion, ...]]:
-    def expr(e: Expr) -> Expr:
-        return substitute(e, terms)
-
-    versions = tuple(
-        KernelVersion(substitute(v.guard, terms), v.function, tuple(map(expr, v.scalars)))
-        for v in call.versions
-    )
-    return tuple(map(expr, call.scalars)), versions
-
-
-def _tensor(info: TensorInfo, terms: Mapping[Var, SymInt]) -> TensorInfo:
-    new = substitute_info(info, terms)
-    return new if isinstance(new, TensorInfo) else info
 
 
 @dataclass
@@ -132,20 +74,13 @@ class _Inliner:
         return operand
 
     def bindings(self, bindings: Sequence[Binding]) -> Iterator[Binding]:
+        inner = Rewriting(operand=self.changed, bindings=lambda b: tuple(self.bindings(b)))
         for binding in bindings:
-            right = map_operands(binding.right, self.changed)
-            match right:
-                case CallGraph():
-                    yield from self.call(binding, right)
-                case IfElse(condition=condition, then=then, otherwise=otherwise):
-                    sides = (self.branch(then), self.branch(otherwise))
-                    yield replace(binding, right=IfElse(condition, *sides))
-                case _:
-                    yield replace(binding, right=right)
-
-    def branch(self, branch: Branch) -> Branch:
-        inner = tuple(self.bindings(branch.bindings))
-        return Branch(inner, tuple(map(self.changed, branch.results)))
+            right = inner.apply(binding.right)
+            if isinstance(right, CallGraph):
+                yield from self.call(binding, right)
+            else:
+                yield replace(binding, right=right)
 
     def call(self, binding: Binding, call: CallGraph) -> Iterator[Binding]:
         name, args = call.function, call.args
@@ -196,37 +131,32 @@ class _Inliner:
 
     def copies(self, bindings: Sequence[Binding], terms: Mapping[Var, SymInt]) -> Iterator[Binding]:
         """Copy bindings with fresh values and the caller's symbols."""
-        for binding in bindings:
-            right = self.copied(binding.right, terms)
-            value = self.fresh(binding.value, terms)
-            self.replaced[binding.value] = value
-            yield replace(binding, value=value, right=right)
 
-    def copied(self, right: Rhs, terms: Mapping[Var, SymInt]) -> Rhs:
-        if isinstance(right, VersionSwitch):
-            cases = (
-                VersionCase(substitute(c.guard, terms), tuple(self.copies(c.bindings, terms)))
-                for c in right.cases
-            )
-            return VersionSwitch(tuple(cases))
-        if isinstance(right, IfElse):
-            sides = tuple(
-                Branch(tuple(self.copies(b.bindings, terms)), self.operands(b.results, terms))
-                for b in (right.then, right.otherwise)
-            )
-            return IfElse(self.operands((right.condition,), terms)[0], sides[0], sides[1])
-        moved = map_operands(right, lambda o: self.operands((o,), terms)[0])
-        return substitute_right(moved, terms)
+        def term(old: Expr) -> Expr:
+            return substitute(old, terms)
 
-    def operands(
-        self, operands: Sequence[Operand], terms: Mapping[Var, SymInt]
-    ) -> tuple[Operand, ...]:
-        return tuple(
-            Dims(tuple(substitute(d, terms) for d in o.dims))
-            if isinstance(o, Dims)
-            else self.changed(o)
-            for o in operands
+        copying = Rewriting(
+            operand=lambda o: self.operand(o, terms),
+            term=term,
+            info=lambda i: substitute_info(i, terms),
+            bindings=lambda b: tuple(self.copies(b, terms)),
+            value=lambda v: self.renamed(v, terms),
+            symbol=lambda s: cast("Var", terms[s]),
         )
+        for binding in bindings:
+            right = copying.apply(binding.right)
+            yield replace(binding, value=self.renamed(binding.value, terms), right=right)
+
+    def renamed(self, value: Value, terms: Mapping[Var, SymInt]) -> Value:
+        """Return a fresh value that replaces a value of the callee."""
+        made = self.replaced[value] = self.fresh(value, terms)
+        return made
+
+    def operand(self, operand: Operand, terms: Mapping[Var, SymInt]) -> Operand:
+        """Return an operand of the callee with the caller's values and symbols."""
+        if isinstance(operand, Dims):
+            return Dims(tuple(substitute(d, terms) for d in operand.dims))
+        return self.changed(operand)
 
     def symbols(self, callee: GraphFunc, args: Sequence[Operand]) -> dict[Var, SymInt]:
         """Map the symbols of the callee to terms of the arguments, or to fresh symbols."""
@@ -237,14 +167,12 @@ class _Inliner:
             for wanted, term in zip(info_terms(param.value.info), given, strict=False):
                 if isinstance(wanted, Var):
                     terms.setdefault(wanted, term)
-        for binding in callee.bindings:
-            match binding.right:
-                case MatchCast(info=info):
-                    for e in info_terms(info):
-                        for symbol in sorted(free_vars(e) - terms.keys(), key=lambda v: v.serial):
-                            terms[symbol] = _copy(symbol)
-                case _:
-                    pass
+        for binding in all_bindings(callee.bindings):
+            own = loop_symbols(binding.right) if isinstance(binding.right, Loop) else ()
+            used = {v for i in defining_infos(binding) for e in info_terms(i) for v in free_vars(e)}
+            for symbol in (*own, *sorted(used, key=lambda v: v.serial)):
+                if symbol not in terms:
+                    terms[symbol] = _copy(symbol)
         return terms
 
     def checks(

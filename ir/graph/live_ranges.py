@@ -14,6 +14,7 @@ from .nodes import (
     GraphFunc,
     IfElse,
     Kill,
+    Loop,
     MakeTuple,
     MatchCast,
     Operand,
@@ -23,7 +24,7 @@ from .nodes import (
     Value,
     ViewTensor,
 )
-from .visit import inner_bindings, operands_of
+from .visit import branches_of, inner_bindings, operands_of
 
 
 def tensor_bytes(info: TensorInfo) -> Expr:
@@ -59,7 +60,7 @@ class LiveRanges:
 
     ``roots`` maps a value to the storages that may hold it, ``ranges`` a storage to its live range,
     and ``positions`` a binding to its position. ``end`` is the position of the function results. A
-    ``Kill`` is not a use.
+    ``Kill`` is not a use. A storage that a loop uses is live until the end of the loop.
     """
 
     def __init__(self, func: GraphFunc) -> None:
@@ -83,9 +84,14 @@ class LiveRanges:
         if not isinstance(right, Kill):
             self._use(operands_of(right))
         self._depth += 1
+        before = self.end
+        for param in right.params if isinstance(right, Loop) else ():
+            self.roots[param.value] = self.roots_of((param.given,))
         for inner in inner_bindings(right):
             self._bindings(inner)
         self._depth -= 1
+        for branch in branches_of(right):
+            self._use(branch.results)
         match right:
             case AllocStorage(size=size):
                 self.ranges[value] = LiveRange(value, size, self.end, self.end, self._depth)
@@ -93,10 +99,22 @@ class LiveRanges:
             case ViewTensor() | MatchCast() | MakeTuple() | TupleItem():
                 self.roots[value] = self.roots_of(operands_of(right))
             case IfElse(then=Branch(results=a), otherwise=Branch(results=b)):
-                self._use((*a, *b))
                 self.roots[value] = self.roots_of((*a, *b))
+            case Loop(carried=carried):
+                self._extend(before)
+                self.roots[value] = self.roots_of([p.given for p in carried])
             case _:
                 self.roots[value] = frozenset()
+
+    def _extend(self, before: int) -> None:
+        """Extend the ranges of the storages that a loop uses until its end.
+
+        The next iteration uses them again; a storage of the body is allocated in each iteration.
+        """
+        self.end += 1
+        for own in self.ranges.values():
+            if own.first <= before <= own.last:
+                own.last = self.end
 
     def roots_of(self, operands: Sequence[Operand]) -> frozenset[Value]:
         """Return the storages that may hold some of the operands."""

@@ -14,7 +14,7 @@ from ..dtype import DType
 from ..identity import NO_ORIGIN, Origins, Uid
 from ..loop.nodes import AccessMode, Attributes
 from ..printable import Printable, PrintableFunction
-from ..symbolic import Bool, Expr, Facts
+from ..symbolic import Bool, Expr, Facts, Var
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -219,8 +219,64 @@ class IfElse(Printable):
     otherwise: Branch
 
 
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class LoopParam(Printable):
+    """A value that every iteration of a :class:`Loop` defines.
+
+    For a carried value, ``given`` is its value in the first iteration; for an element, ``given`` is
+    the tensor whose slice along axis 0, at the index of the iteration, is the value.
+    """
+
+    value: Value
+    given: Operand
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Loop(Printable):
+    """A loop over carried values: a while loop, a counted loop, or a scan.
+
+    An iteration evaluates the condition, and ends the loop if its result, a bool tensor of shape
+    ``()``, is false; then it evaluates the body, which may use the bindings of the condition. The
+    results of the body are the next carried values, followed by the slices of the stacked outputs.
+    The value of the loop contains the last carried values, followed by the stacked outputs, which
+    have the number of completed iterations as their first dimension.
+
+    ``index`` is the number of the iteration, from 0. The loop ends after ``count`` iterations; a
+    loop without a count has a condition. Dimensions of carried values that are symbols which no
+    enclosing scope defines may differ between iterations; so may, after the loop, dimensions of its
+    value.
+    """
+
+    index: Var
+    count: Expr | None
+    carried: tuple[LoopParam, ...]
+    elements: tuple[LoopParam, ...]
+    condition: Branch | None
+    body: Branch
+
+    @property
+    def params(self) -> tuple[LoopParam, ...]:
+        """The values that every iteration defines."""
+        return (*self.carried, *self.elements)
+
+    @property
+    def next_values(self) -> tuple[Operand, ...]:
+        """The carried values of the next iteration."""
+        return self.body.results[: len(self.carried)]
+
+    @property
+    def stacked(self) -> tuple[Operand, ...]:
+        """The slices of the stacked outputs."""
+        return self.body.results[len(self.carried) :]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the number of iterations is known before the loop."""
+        return self.condition is None
+
+
 Pure: TypeAlias = (
-    "Call | CallTIR | CallDPSLibrary | CallGraph | MatchCast | MakeTuple | TupleItem | IfElse"
+    Call | CallTIR | CallDPSLibrary | CallGraph | MatchCast | MakeTuple | TupleItem | IfElse | Loop
 )
 
 # The memory stage: after `plan_memory` a function allocates storage, creates tensors as views of

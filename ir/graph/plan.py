@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from ...errors import MalformedProgramError
@@ -12,8 +12,8 @@ from ..dtype import u8
 from ..identity import NO_ORIGIN, Names, Origins, UidSource
 from ..loop.nodes import BufferParam
 from ..module import Module
-from ..symbolic import Const, eq, is_proved, to_text
-from .in_place_updates import InPlaceUpdates, Root, Roots
+from ..symbolic import Bool, Const, Expr, Var, eq, is_proved, to_text
+from .in_place_updates import InPlaceUpdates, Root
 from .inline import inline_calls
 from .live_ranges import LiveRanges, tensor_bytes
 from .nodes import (
@@ -32,6 +32,7 @@ from .nodes import (
     Kill,
     LaunchKernel,
     LaunchLibrary,
+    Loop,
     MakeTuple,
     ObjectInfo,
     Operand,
@@ -43,26 +44,22 @@ from .nodes import (
     ViewTensor,
     operand_info,
 )
+from .plan_loops import LoopPlan, Move
 from .sharing import shared_storages
-from .visit import inner_bindings, map_operands
+from .visit import (
+    all_values,
+    branches_of,
+    defining_infos,
+    info_terms,
+    map_operands,
+    param_symbols,
+)
 
+_T = TypeVar("_T")
 _ZERO = Const(0)
 
 _Field: TypeAlias = "tuple[Value, TensorInfo]"
 """A tensor of the value of a call, and the annotation of its memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Move:
-    """The copy of a last value to its parameter, and the memory that may hold the value."""
-
-    param: Value
-    value: Operand
-    roots: Roots
-
-    def blocks(self, other: _Move) -> bool:
-        """Return whether the other copy reads the memory that this one writes."""
-        return other is not self and Root(self.param) in other.roots
 
 
 class _Mint(UidSource):
@@ -77,14 +74,7 @@ class _Mint(UidSource):
         return self._next - 1
 
 
-def _all(bindings: Sequence[Binding]) -> Iterator[Binding]:
-    for binding in bindings:
-        yield binding
-        for inner in inner_bindings(binding.right):
-            yield from _all(inner)
-
-
-class _Planner:
+class Planner:
     """The conversion of calls to launches; each output gets its own storage."""
 
     def __init__(self, module: Module, func: GraphFunc, mint: UidSource, names: Names) -> None:
@@ -96,20 +86,26 @@ class _Planner:
         self.returned = frozenset(func.results)
         self.replaced: dict[Value, Operand] = {}
         self.tuples: dict[Value, tuple[Operand, ...]] = {}
+        self.placed: dict[Value, tuple[Value, Expr]] = {}
+        self.symbols = param_symbols(func)
 
-    def fresh(self, name: str, info: ObjectInfo | TensorInfo) -> Value:
+    def fresh(self, name: str, info: Info) -> Value:
+        """Return a new value with an unused name."""
         return Value(self.mint(), self.names.fresh(name), info)
 
     def changed(self, operand: Operand) -> Operand:
+        """Return the operand that replaces an operand."""
         while isinstance(operand, Value) and operand in self.replaced:
             operand = self.replaced[operand]
         return operand
 
     def bindings(self, bindings: Sequence[Binding]) -> Iterator[Binding]:
+        """Yield the planned bindings of a list."""
         for binding in bindings:
             yield from self.binding(binding, map_operands(binding.right, self.changed))
 
     def binding(self, binding: Binding, right: Rhs) -> Iterator[Binding]:
+        """Yield the planned form of a binding, whose right-hand side has replaced operands."""
         match right:
             case CallTIR():
                 yield from self.kernel(binding, right)
@@ -123,17 +119,24 @@ class _Planner:
                 self.tuples[binding.value] = fields
             case TupleItem(tuple_=whole, index=index) if whole in self.tuples:
                 self.replaced[binding.value] = self.tuples[whole][index]
-            case IfElse(condition=condition, then=then, otherwise=otherwise):
-                choice = IfElse(condition, self.branch(then), self.branch(otherwise))
-                yield replace(binding, right=choice)
+            case IfElse(condition=condition):
+                then, otherwise = map(self.branch, branches_of(binding.right))
+                yield replace(binding, right=IfElse(condition, then, otherwise))
+            case Loop():
+                if isinstance(binding.right, Loop):
+                    yield from LoopPlan(self, binding, binding.right).bindings()
             case _:
+                for info in defining_infos(binding):
+                    self.symbols.update(t for t in info_terms(info) if isinstance(t, Var))
                 yield replace(binding, right=right)
 
     def branch(self, branch: Branch) -> Branch:
+        """Return a branch with planned bindings."""
         inner = tuple(self.bindings(branch.bindings))
         return Branch(inner, self.flat(branch.results))
 
     def flat(self, results: Sequence[Operand]) -> tuple[Operand, ...]:
+        """Return operands, of which tuples are replaced by their fields."""
         found: list[Operand] = []
         for result in map(self.changed, results):
             inner = self.tuples.get(result) if isinstance(result, Value) else None
@@ -141,6 +144,7 @@ class _Planner:
         return tuple(found)
 
     def effect(self, binding: Binding, right: LaunchKernel | LaunchLibrary) -> Binding:
+        """Return the binding of a launch."""
         name = right.function if isinstance(right, LaunchKernel) else right.symbol.replace(".", "_")
         value = self.fresh(f"run_{name}", ObjectInfo())
         return Binding(value, right, binding.origins, binding.attributes)
@@ -158,8 +162,12 @@ class _Planner:
         return list(zip(tensors, infos, strict=True))
 
     def allocations(self, origins: Origins, fields: Sequence[_Field]) -> Iterator[Binding]:
-        """Yield the allocations of tensors."""
+        """Yield the allocations of tensors, except of slices of another one."""
         for tensor, info in fields:
+            if tensor in self.placed:
+                stack, offset = self.placed[tensor]
+                yield Binding(tensor, ViewTensor(stack, offset, info), origins)
+                continue
             storage = self.fresh(f"{tensor.name}_storage", ObjectInfo())
             size = tensor_bytes(info)
             yield Binding(storage, AllocStorage(size, info.device), origins)
@@ -239,11 +247,15 @@ class _Planner:
         old = given.shape if isinstance(given, TensorInfo) else None
         new = wanted.shape if isinstance(wanted, TensorInfo) else None
         for axis, (dim, expected) in enumerate(zip(old or (), new or (), strict=False)):
-            claim = eq(dim, expected)
-            if dim is not expected and not is_proved(claim, self.func.facts):
+            if dim is not expected:
                 text = f"{to_text(dim)} == {to_text(expected)}"
-                check = Check(claim, f"value {name!r}, dimension {axis}: {text}")
-                yield Binding(self.fresh("check", ObjectInfo()), check)
+                message = f"value {name!r}, dimension {axis}: {text}"
+                yield from self.holds(eq(dim, expected), message)
+
+    def holds(self, claim: Bool, message: str) -> Iterator[Binding]:
+        """Yield the check of a condition, unless it is proved."""
+        if not is_proved(claim, self.func.facts):
+            yield Binding(self.fresh("check", ObjectInfo()), Check(claim, message))
 
     # ------------------------------------------------------------ last values
 
@@ -269,7 +281,16 @@ class _Planner:
             else:
                 results += self.flat((result,))
         yield from self.moves(
-            [_Move(p, self.changed(v), self.decisions.roots(v)) for p, v in copied]
+            [
+                Move(
+                    p,
+                    self.changed(v),
+                    frozenset({Root(p)}),
+                    self.decisions.roots(v),
+                    f"the last value of {p.name!r}",
+                )
+                for p, v in copied
+            ]
         )
         return tuple(results)
 
@@ -278,6 +299,15 @@ class _Planner:
         (operand,) = self.flat((result,))
         made = yield from self.duplicate(operand, "the parameter in its memory is written")
         return made
+
+    @staticmethod
+    def collect(into: list[Binding], steps: Generator[Binding, None, _T]) -> _T:
+        """Append the bindings that a generator yields; return its result."""
+        while True:
+            try:
+                into.append(next(steps))
+            except StopIteration as end:
+                return end.value
 
     def duplicate(self, operand: Operand, reason: str) -> Generator[Binding, None, Value]:
         """Yield a copy of a tensor in new memory; return the new tensor."""
@@ -291,27 +321,28 @@ class _Planner:
         yield self.copy(operand, made, reason)
         return made
 
-    def moves(self, moves: Sequence[_Move]) -> Iterator[Binding]:
-        """Yield copies to parameters as if they happened at the same time.
+    def moves(self, moves: Sequence[Move]) -> Iterator[Binding]:
+        """Yield copies of values as if they happened at the same time.
 
-        A parameter is written after all copies from its memory; in a cycle, a value is copied to
-        new memory first.
+        A tensor is written after all copies from its memory; in a cycle, a value is copied to new
+        memory first.
         """
         waiting = list(moves)
         while waiting:
             free = [m for m in waiting if not any(m.blocks(other) for other in waiting)]
             if not free:
                 first = waiting[0]
-                made = yield from self.duplicate(first.value, "states are exchanged")
-                waiting[0] = _Move(first.param, made, frozenset[Root]())
+                made = yield from self.duplicate(first.value, "values are exchanged")
+                waiting[0] = replace(first, value=made, roots=frozenset[Root]())
                 continue
             for move in free:
-                param = move.param
-                yield from self.equal_shapes(move.value, param.name, param.info)
-                yield self.copy(move.value, param, f"the last value of {param.name!r}")
+                target = move.target
+                yield from self.equal_shapes(move.value, target.name, target.info)
+                yield self.copy(move.value, target, move.reason)
             waiting = [m for m in waiting if m not in free]
 
     def arguments(self, call: CallTIR, outputs: Sequence[Value]) -> tuple[Operand, ...]:
+        """Return the arguments of all buffer parameters of a kernel."""
         func = self.module.prim(call.function)
         given, made = iter(call.args), iter(outputs)
         found: list[Operand | None] = [
@@ -328,6 +359,7 @@ class _Planner:
         return tuple(o for o in found if o is not None)
 
     def view(self, binding: Binding, op: str, source: Operand) -> Iterator[Binding]:
+        """Yield the view that replaces an operator."""
         from .operators import get_operator
 
         info = binding.value.info
@@ -355,7 +387,7 @@ def _without(func: GraphFunc, shared: dict[Value, Value]) -> GraphFunc:
     return replace(func, bindings=kept)
 
 
-def _with_kills(func: GraphFunc, planner: _Planner) -> GraphFunc:
+def _with_kills(func: GraphFunc, planner: Planner) -> GraphFunc:
     """Add a ``Kill`` of every storage after its last use."""
     live = LiveRanges(func)
     kept = live.roots_of(func.results)
@@ -383,18 +415,6 @@ def _result_names(func: GraphFunc, results: Sequence[Operand]) -> tuple[str, ...
     now = [r.name for r in results if isinstance(r, Value)]
     unique = len(set(names)) == len(names) == len(now) == len(results)
     return tuple(names) if unique and not func.result_names and names != now else func.result_names
-
-
-_T = TypeVar("_T")
-
-
-def _collect(into: list[Binding], steps: Generator[Binding, None, _T]) -> _T:
-    """Append the bindings that a generator yields; return its result."""
-    while True:
-        try:
-            into.append(next(steps))
-        except StopIteration as end:
-            return end.value
 
 
 def _name(operand: Operand) -> str:
@@ -435,15 +455,13 @@ def plan_memory(module: Module, func: GraphFunc) -> GraphFunc:
     """
     if func.stage == "memory":
         return func
-    everything = list(_all(func.bindings))
-    first = max([0, *(b.value.uid for b in everything), *(p.value.uid for p in func.params)]) + 1
-    mint = _Mint(first)
-    names = Names(b.value.name for b in everything)
-    names.update(p.value.name for p in func.params)
+    values = list(all_values(func))
+    mint = _Mint(max([0, *(v.uid for v in values)]) + 1)
+    names = Names(v.name for v in values)
     flat = inline_calls(module, func, mint, names)
-    planner = _Planner(module, flat, mint, names)
+    planner = Planner(module, flat, mint, names)
     bindings = list(planner.bindings(flat.bindings))
-    results = _collect(bindings, planner.last_values())
+    results = planner.collect(bindings, planner.last_values())
     ordered = replace(
         flat,
         bindings=tuple(bindings),

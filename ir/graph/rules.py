@@ -133,6 +133,26 @@ LAST_VALUES: Final = Rule(
     "declare the parameter with State[...] or InOut[...], and return a value of its type: "
     "return y, updates(cache=c2)",
 )
+CONDITIONS: Final = Rule(
+    "G21",
+    "conditions",
+    "the condition of an `if` or of a loop is a bool tensor of shape `()`",
+    "compare elements, such as less(i, n), and reshape the result to ()",
+)
+LOOPS: Final = Rule(
+    "G22",
+    "loops",
+    "a loop has a count or a condition, and an index that no enclosing scope defines; a loop with "
+    "stacked inputs has a count",
+    "write @loop(k, count=n), or while c: in the body",
+)
+CARRIED: Final = Rule(
+    "G23",
+    "carried values",
+    "the initial, the next, and the last value of a carried value have its annotation, for some "
+    "values of the symbols that vary between iterations; slices of stacked tensors have one shape",
+    "write a new symbol for each dimension that varies between iterations",
+)
 
 RULES: Final = (
     UIDS,
@@ -155,6 +175,9 @@ RULES: Final = (
     RECURSION,
     UPDATES,
     LAST_VALUES,
+    CONDITIONS,
+    LOOPS,
+    CARRIED,
 )
 EFFECT: Final = "_"
 """The name of the unused value of an effect; it need not be unique."""

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import assert_never
+from typing import Any, assert_never
 
 from ..canonical import Canon
 from ..symbolic import Expr
 from .nodes import (
-    AllocStorage,
     Binding,
-    Branch,
-    Call,
     CallableInfo,
-    CallDPSLibrary,
-    CallGraph,
-    CallTIR,
-    Check,
     ConstantRef,
-    CopyTensor,
     Dims,
     GraphFunc,
-    IfElse,
     Info,
-    Kill,
-    LaunchKernel,
-    LaunchLibrary,
-    MakeTuple,
+    Loop,
     MatchCast,
     ObjectInfo,
     Operand,
@@ -36,21 +24,18 @@ from .nodes import (
     ShapeInfo,
     TensorInfo,
     TupleInfo,
-    TupleItem,
     Value,
-    VersionSwitch,
-    ViewTensor,
 )
-from .visit import operands_of
+from .visit import Role, defining_infos, info_terms, operands_of, parts_of, roles_of
 
 
 def write_graph_func(canon: Canon, func: GraphFunc) -> None:
     """Append the tokens of a function; its name is not included."""
     canon.emit(f"graph_func {func.stage}")
     for param in func.params:
-        canon.symbols(_dims(param.value.info))
+        canon.symbols(info_terms(param.value.info))
     # Symbols that occur only inside dimensions are numbered in the order of their first use.
-    if any(canon.unknown(_dims(param.value.info)) for param in func.params):
+    if any(canon.unknown(info_terms(param.value.info)) for param in func.params):
         canon.symbols(_used_dims(func))
     for param in func.params:
         with canon.inside(f"parameter {param.value.name!r}"):
@@ -71,29 +56,12 @@ def _hints(canon: Canon, func: GraphFunc) -> str:
     return str(sorted((canon.symbol_named(name), values) for name, values in func.hints))
 
 
-def _dims(info: Info) -> Iterator[Expr]:
-    """Yield the dimensions of an annotation."""
-    match info:
-        case TensorInfo(shape=shape, elements=elements):
-            yield from shape or ()
-            yield from elements or ()
-        case ShapeInfo(dims=dims):
-            yield from dims or ()
-        case PrimInfo(value=Expr() as value):
-            yield value
-        case TupleInfo(fields=fields):
-            for field in fields:
-                yield from _dims(field)
-        case _:
-            return
-
-
 def _used_dims(func: GraphFunc) -> Iterator[Expr]:
     """Yield the dimensions in bindings, in order."""
     for binding in func.bindings:
         for operand in operands_of(binding.right):
             yield from operand.dims if isinstance(operand, Dims) else ()
-        yield from _dims(binding.value.info)
+        yield from info_terms(binding.value.info)
 
 
 def _value(canon: Canon, value: Value) -> str:
@@ -155,87 +123,72 @@ def _bindings(canon: Canon, bindings: Iterable[Binding]) -> None:
 
 
 def _binding(canon: Canon, binding: Binding) -> None:
-    match binding.right:
-        case IfElse(condition=condition, then=then, otherwise=otherwise):
-            canon.emit(f"if {_operand(canon, condition)}")
-            _branch(canon, then)
-            _branch(canon, otherwise)
-        case VersionSwitch(cases=cases):
-            for case in cases:
-                canon.emit(f"case {canon.term(case.guard)}")
-                _bindings(canon, case.bindings)
-            canon.emit("end")
-        case MatchCast(value=value, info=info):
-            canon.symbols(_dims(info))
-            canon.emit(f"match_cast {_operand(canon, value)} to {info_key(canon, info)}")
-        case right:
-            canon.emit(_right(canon, right))
+    right = binding.right
+    for info in defining_infos(binding) if isinstance(right, MatchCast) else ():
+        canon.symbols(info_terms(info))
+    if isinstance(right, Loop):
+        canon.bind(right.index)
+        for param in right.params:
+            canon.symbols(info_terms(param.value.info))
+    canon.emit(_text(canon, right))
+    for part in _nested(right):
+        for inner in _lists(part):
+            _bindings(canon, inner)
+        canon.emit(_text(canon, part))
+    if isinstance(right, Loop):
+        canon.symbols(info_terms(binding.value.info))
     info = info_key(canon, binding.value.info)
     canon.emit(f"is {_value(canon, binding.value)}: {info}")
 
 
-def _branch(canon: Canon, branch: Branch) -> None:
-    _bindings(canon, branch.bindings)
-    canon.emit(f"give {_operands(canon, branch.results)}")
+def _nested(right: Rhs) -> Iterator[object]:
+    """Yield the nested parts of a right-hand side, in order."""
+    for name, role in roles_of(type(right)):
+        if role == "nested":
+            yield from parts_of(getattr(right, name))
 
 
-def _right(canon: Canon, right: Rhs) -> str:
-    match right:
-        case Call(op=op, args=args, attributes=attributes):
-            words = [f"{k}={canon.attribute(v)}" for k, v in sorted(attributes)]
-            return f"{op}({_operands(canon, args)}) {' '.join(words)}"
-        case CallTIR(outputs=outputs):
-            made = f"{_infos(canon, outputs)}{_updated(right)}"
-            return f"call_tir {_kernel(canon, right)} -> {made}"
-        case CallDPSLibrary(symbol=symbol, args=args, outputs=outputs, attributes=attributes):
-            words = [f"{k}={canon.attribute(v)}" for k, v in sorted(attributes)]
-            made = f"{_infos(canon, outputs)} {' '.join(words)}"
-            return f"library {symbol!r}({_operands(canon, args)}) -> {made}"
-        case CallGraph(function=function, args=args):
-            return f"call {function}({_operands(canon, args)}){_updated(right)}"
-        case MakeTuple(fields=fields):
-            return f"tuple({_operands(canon, fields)})"
-        case TupleItem(tuple_=whole, index=index):
-            return f"{_value(canon, whole)}[{index}]"
-        case IfElse() | VersionSwitch() | MatchCast():
-            raise TypeError(type(right).__name__)  # handled by `_binding`
-        case _:
-            return _memory(canon, right)
+def _lists(part: object) -> Iterator[tuple[Binding, ...]]:
+    """Yield the lists of bindings of a nested part."""
+    for name, role in roles_of(type(part)) if part is not None else ():
+        if role == "bindings":
+            yield getattr(part, name)
 
 
-def _updated(call: CallTIR | CallGraph) -> str:
-    """Return the positions of updated arguments."""
-    return f" updates {call.updates}" if call.updates else ""
-
-
-def _memory(
-    canon: Canon,
-    right: AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | CopyTensor | Kill | Check,
-) -> str:
-    match right:
-        case AllocStorage(size=size, device=device, alignment=alignment):
-            return f"alloc {canon.term(size)} {device} align {alignment}"
-        case ViewTensor(storage=storage, offset=offset, info=info):
-            return f"view {_value(canon, storage)} {canon.term(offset)} {info_key(canon, info)}"
-        case LaunchKernel():
-            return f"launch {_kernel(canon, right)}"
-        case LaunchLibrary(symbol=symbol, args=args, outputs=outputs, attributes=attributes):
-            words = [f"{k}={canon.attribute(v)}" for k, v in sorted(attributes)]
-            made = f"{_operands(canon, outputs)} {' '.join(words)}"
-            return f"launch library {symbol!r}({_operands(canon, args)}) -> {made}"
-        case CopyTensor(source=source, target=target, reason=reason):
-            return f"copy {_operand(canon, source)} to {_value(canon, target)} {reason!r}"
-        case Kill(value=value):
-            return f"kill {_value(canon, value)}"
-        case Check(predicate=predicate, message=message):
-            return f"check {canon.term(predicate)} {message!r}"
-        case _:
-            assert_never(right)
-
-
-def _kernel(canon: Canon, call: CallTIR | LaunchKernel) -> str:
-    args, scalars = _operands(canon, call.args), canon.terms(call.scalars)
-    versions = [
-        f"when {canon.term(v.guard)} {v.function}({canon.terms(v.scalars)})" for v in call.versions
+def _text(canon: Canon, node: object) -> str:
+    """Return a right-hand side, or a part of one, without nested nodes: its kind and its fields."""
+    if node is None:
+        return "none"
+    words = [type(node).__name__]
+    words += [
+        text
+        for name, role in roles_of(type(node))
+        if (text := _field(canon, role, name, getattr(node, name)))
     ]
-    return f"{call.function}({args})({scalars}) {'; '.join(versions)}"
+    return " ".join(words)
+
+
+def _field(canon: Canon, role: Role, name: str, held: Any) -> str:
+    """Return one field as text; empty for nested nodes."""
+    parts = parts_of(held)
+    match role:
+        case "operand":
+            return f"({_operands(canon, parts)})"
+        case "value":
+            return _typed(canon, held)
+        case "term":
+            return "none" if held is None else f"[{', '.join(map(canon.term, parts))}]"
+        case "info":
+            return f"<{_infos(canon, parts)}>"
+        case "symbol":
+            return canon.bind(held)
+        case "plain" if name == "attributes":
+            return ", ".join(f"{k}={canon.attribute(v)}" for k, v in sorted(held))
+        case "plain":
+            return repr(held)
+        case "nested" | "bindings":
+            return ""
+
+
+def _typed(canon: Canon, value: Value) -> str:
+    return f"{_value(canon, value)}: {info_key(canon, value.info)}"

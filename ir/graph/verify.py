@@ -10,10 +10,11 @@ from ..loop.nodes import PrimFunc
 from ..loop.verify import loop_violations
 from ..module import Module
 from ..naming import is_valid_name
-from ..symbolic import TRUE, Bool, Expr, Facts, Var, determined_by, to_text
+from ..symbolic import TRUE, Bool, Expr, Facts, Var, to_text
 from ..violations import Collector, Rule, Violation
 from . import rules
 from .calls import CallChecker
+from .loops import condition_problem, inner_facts, loop_problems
 from .nodes import (
     AllocStorage,
     Binding,
@@ -32,14 +33,12 @@ from .nodes import (
     Kill,
     LaunchKernel,
     LaunchLibrary,
+    Loop,
     MakeTuple,
     MatchCast,
     Operand,
-    PrimInfo,
     Rhs,
     ScalarLiteral,
-    ShapeInfo,
-    TensorInfo,
     TupleInfo,
     TupleItem,
     Value,
@@ -49,7 +48,15 @@ from .nodes import (
     result_info,
 )
 from .unify import disagreement, operands_text
-from .visit import inner_bindings, operands_of
+from .visit import (
+    all_bindings,
+    all_values,
+    branches_of,
+    info_terms,
+    operands_of,
+    param_symbols,
+    terms_of,
+)
 
 _MEMORY = (
     AllocStorage
@@ -106,11 +113,9 @@ def _of_function(rule: Rule, name: str, message: str) -> Violation:
 
 
 def _callees(bindings: Iterable[Binding]) -> Iterator[str]:
-    for binding in bindings:
+    for binding in all_bindings(bindings):
         if isinstance(binding.right, CallGraph):
             yield binding.right.function
-        for inner in inner_bindings(binding.right):
-            yield from _callees(inner)
 
 
 def _recursive(module: Module) -> list[str]:
@@ -122,35 +127,6 @@ def _recursive(module: Module) -> list[str]:
             for callee in tuple(callees):
                 reached[name] |= calls.get(callee, set())
     return [name for name, callees in reached.items() if name in callees]
-
-
-def symbols_of(info: Info) -> Iterator[Expr]:
-    """Yield the symbolic terms of an annotation."""
-    match info:
-        case TensorInfo(shape=shape, elements=elements):
-            yield from shape or ()
-            yield from elements or ()
-        case ShapeInfo(dims=dims):
-            yield from dims or ()
-        case PrimInfo(value=Expr() as value):
-            yield value
-        case TupleInfo(fields=fields):
-            for field in fields:
-                yield from symbols_of(field)
-        case _:
-            return
-
-
-def sizes_of(infos: Iterable[Info]) -> Iterator[Expr]:
-    """Yield the terms whose values are those of integers and dimensions of arguments."""
-    for info in infos:
-        match info:
-            case TensorInfo(shape=shape):
-                yield from shape or ()
-            case TupleInfo(fields=fields):
-                yield from sizes_of(fields)
-            case _:
-                yield from symbols_of(info)
 
 
 class _Checker:
@@ -172,7 +148,7 @@ class _Checker:
         for param in func.params:
             if param.initial is not None:
                 self._operand(param.initial)
-        self._symbols |= determined_by(sizes_of(p.value.info for p in func.params))
+        self._symbols |= param_symbols(func)
         self._introduce([p.value.info for p in func.params])
         self._values |= {p.value for p in func.params}
         self._bindings(func.bindings, func.facts)
@@ -189,8 +165,7 @@ class _Checker:
         return self._out.found
 
     def _check_identity(self) -> None:
-        values = [p.value for p in self._func.params]
-        values += [b.value for b in _all_bindings(self._func.bindings)]
+        values = list(all_values(self._func))
         for uid, count in Counter(v.uid for v in values).items():
             if count > 1:
                 self._out.report(rules.UIDS, f"{count} values have uid {uid}", uid)
@@ -214,7 +189,7 @@ class _Checker:
 
     def _introduce(self, infos: Iterable[Info]) -> None:
         """Define the symbols that are themselves terms, then check the symbols of all terms."""
-        terms = [t for info in infos for t in symbols_of(info)]
+        terms = [t for info in infos for t in info_terms(info)]
         self._symbols |= {t for t in terms if isinstance(t, Var)}
         for term in terms:
             self._use(term, "an annotation")
@@ -272,11 +247,13 @@ class _Checker:
         if isinstance(right, MatchCast):
             self._introduce([right.info])
             self._cast |= self._symbols
-        for term in _terms_of(right):
+        for term in terms_of(right):
             self._use(term, "the right-hand side")
-        for term in symbols_of(info):
-            self._use(term, "the annotation")
         self._check_right(right, info, facts)
+        if isinstance(right, Loop):
+            self._introduce([info])
+        for term in info_terms(info):
+            self._use(term, "the annotation")
 
     def _check_stage(self, right: Rhs) -> None:
         memory = self._func.stage == "memory"
@@ -301,9 +278,13 @@ class _Checker:
                 self._agree(TupleInfo(tuple(map(operand_info, fields))), info, facts)
             case TupleItem():
                 self._tuple_item(right, info, facts)
-            case IfElse(then=then, otherwise=otherwise):
+            case IfElse(condition=condition, then=then, otherwise=otherwise):
+                if problem := condition_problem(condition):
+                    self._out.report(rules.CONDITIONS, problem)
                 for branch in (then, otherwise):
                     self._branch(branch, info, facts)
+            case Loop():
+                self._loop(right, info, facts)
             case VersionSwitch():
                 self._versions(right, facts)
             case AllocStorage() | Kill() | Check():
@@ -350,6 +331,20 @@ class _Checker:
         self._agree(results[0] if len(results) == 1 else TupleInfo(results), info, facts)
         self._values, self._symbols = values, symbols
 
+    def _loop(self, loop: Loop, info: Info, facts: Facts) -> None:
+        for rule, problem in loop_problems(loop, info, facts, self._symbols):
+            self._out.report(rule, problem)
+        values, symbols = set(self._values), set(self._symbols)
+        self._symbols.add(loop.index)
+        self._introduce(p.value.info for p in loop.params)
+        self._values |= {p.value for p in loop.params}
+        inner = inner_facts(loop, facts)
+        for branch in branches_of(loop):
+            self._bindings(branch.bindings, inner)
+            for result in branch.results:
+                self._operand(result)
+        self._values, self._symbols = values, symbols
+
     def _versions(self, switch: VersionSwitch, facts: Facts) -> None:
         if not switch.cases or switch.cases[-1].guard != TRUE:
             self._out.report(rules.VERSIONS, "the guard of the last case must be the constant True")
@@ -366,13 +361,6 @@ def _shape_text(dims: tuple[str, ...] | None) -> str:
     return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
 
 
-def _all_bindings(bindings: Iterable[Binding]) -> Iterator[Binding]:
-    for binding in bindings:
-        yield binding
-        for inner in inner_bindings(binding.right):
-            yield from _all_bindings(inner)
-
-
 def _prepared(module: Module, function: str) -> set[str]:
     """Return the keys of the constants that another function prepares for this one."""
     return {
@@ -381,30 +369,3 @@ def _prepared(module: Module, function: str) -> set[str]:
         if ("prepare_for", function) in graph.attributes
         for name in graph.result_names
     }
-
-
-def _terms_of(right: Rhs) -> Iterator[Expr | Bool]:
-    """Yield the symbolic terms of a right-hand side outside of its operands."""
-    match right:
-        case CallTIR(outputs=outputs, scalars=scalars, versions=versions):
-            yield from (t for o in outputs for t in symbols_of(o))
-            yield from scalars
-            for version in versions:
-                yield version.guard
-                yield from version.scalars
-        case LaunchKernel(scalars=scalars, versions=versions):
-            yield from scalars
-            for version in versions:
-                yield version.guard
-                yield from version.scalars
-        case CallDPSLibrary(outputs=outputs):
-            yield from (t for o in outputs for t in symbols_of(o))
-        case AllocStorage(size=size):
-            yield size
-        case ViewTensor(offset=offset, info=info):
-            yield offset
-            yield from symbols_of(info)
-        case Check(predicate=predicate):
-            yield predicate
-        case _:
-            return

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import assert_never
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import Any, Final, Literal, TypeAlias, TypeVar, assert_never, cast
 
-from ..symbolic import SymInt, Var, substitute
+from ..symbolic import Bool, Expr, SymInt, Var, determined_by, substitute
 from .nodes import (
-    AllocStorage,
     Binding,
     Branch,
-    Call,
     CallableInfo,
-    CallDPSLibrary,
-    CallGraph,
-    CallTIR,
-    Check,
-    CopyTensor,
     GraphFunc,
-    IfElse,
     Info,
-    Kill,
-    LaunchKernel,
-    LaunchLibrary,
-    MakeTuple,
+    KernelVersion,
+    Loop,
+    LoopParam,
     MatchCast,
     ObjectInfo,
     Operand,
@@ -33,61 +25,182 @@ from .nodes import (
     ShapeInfo,
     TensorInfo,
     TupleInfo,
-    TupleItem,
     Update,
     Value,
-    VersionSwitch,
-    ViewTensor,
+    VersionCase,
 )
+
+NodeT = TypeVar("NodeT")
+RhsT = TypeVar("RhsT", bound=Rhs)
+
+Role: TypeAlias = Literal[
+    "operand", "term", "info", "nested", "bindings", "value", "symbol", "plain"
+]
+"""The kind of the parts in a field of a right-hand side, or of a part of one."""
+
+_ROLES: Final[Mapping[str, Role]] = {
+    "Operand": "operand", "Value": "operand", "tuple[Operand, ...]": "operand",
+    "Expr": "term", "Expr | None": "term", "tuple[Expr, ...]": "term", "Bool": "term",
+    "Info": "info", "TensorInfo": "info", "tuple[TensorInfo, ...]": "info",
+    "Branch": "nested", "Branch | None": "nested", "tuple[LoopParam, ...]": "nested",
+    "tuple[VersionCase, ...]": "nested", "tuple[KernelVersion, ...]": "nested",
+    "tuple[Binding, ...]": "bindings", "Var": "symbol",
+    "str": "plain", "int": "plain", "tuple[int, ...]": "plain", "Attributes": "plain",
+}  # fmt: skip
+"""The roles of fields by their types."""
+
+
+@cache
+def roles_of(kind: type) -> tuple[tuple[str, Role], ...]:
+    """Return the fields of a kind of node with their roles, in order.
+
+    Examples
+    --------
+    >>> from .nodes import ViewTensor
+    >>> roles_of(ViewTensor)
+    (('storage', 'operand'), ('offset', 'term'), ('info', 'info'))
+    """
+    found: list[tuple[str, Role]] = [(f.name, _ROLES[str(f.type)]) for f in fields(kind)]
+    if kind is LoopParam:
+        found[0] = ("value", "value")
+    return tuple(found)
+
+
+@cache
+def _values_only(kind: type) -> frozenset[str]:
+    """Return the operands of a kind of node that are never constants."""
+    operands = {name for name, role in roles_of(kind) if role == "operand"}
+    return frozenset(f.name for f in fields(kind) if f.name in operands and f.type == "Value")
+
+
+def parts_of(held: object) -> tuple[Any, ...]:
+    """Return the parts of a field that contains one part, or a tuple of parts."""
+    return cast("tuple[Any, ...]", held) if isinstance(held, tuple) else (held,)
+
+
+def _parts(node: object, role: Role) -> Iterator[Any]:
+    """Yield the parts of a node that have a role, without those of nested nodes."""
+    for name, own in roles_of(type(node)):
+        if own == role:
+            held = getattr(node, name)
+            yield from (held,) if role == "bindings" else parts_of(held)
+
+
+def _nested(node: object) -> Iterator[Any]:
+    return (part for part in _parts(node, "nested") if part is not None)
 
 
 def operands_of(right: Rhs) -> tuple[Operand, ...]:
     """Return the direct operands of a right-hand side, excluding those inside branches."""
-    match right:
-        case Call(args=args) | CallTIR(args=args) | CallDPSLibrary(args=args):
-            return args
-        case CallGraph(args=args) | LaunchKernel(args=args):
-            return args
-        case MatchCast(value=value) | Kill(value=value):
-            return (value,)
-        case MakeTuple(fields=fields):
-            return fields
-        case TupleItem(tuple_=source):
-            return (source,)
-        case IfElse(condition=condition):
-            return (condition,)
-        case ViewTensor(storage=storage):
-            return (storage,)
-        case LaunchLibrary(args=args, outputs=outputs):
-            return (*args, *outputs)
-        case CopyTensor(source=source, target=target):
-            return (source, target)
-        case AllocStorage() | Check() | VersionSwitch():
-            return ()
-        case _:
-            assert_never(right)
+    given = (part.given for part in _nested(right) if isinstance(part, LoopParam))
+    return (*_parts(right, "operand"), *given)
 
 
 def inner_bindings(right: Rhs) -> Iterator[tuple[Binding, ...]]:
-    """Yield the nested binding lists of a right-hand side: branches and version cases."""
-    if isinstance(right, IfElse):
-        yield right.then.bindings
-        yield right.otherwise.bindings
-    if isinstance(right, VersionSwitch):
-        yield from (case.bindings for case in right.cases)
+    """Yield the nested binding lists of a right-hand side: of branches, loops and cases."""
+    for part in _nested(right):
+        yield from _parts(part, "bindings")
 
 
-def _branch_results(right: Rhs) -> Iterator[Operand]:
-    if isinstance(right, IfElse):
-        yield from right.then.results
-        yield from right.otherwise.results
+def branches_of(right: Rhs) -> tuple[Branch, ...]:
+    """Return the branches of a right-hand side, in order of execution."""
+    return tuple(part for part in _nested(right) if isinstance(part, Branch))
+
+
+def params_of(right: Rhs) -> tuple[Value, ...]:
+    """Return the values that a right-hand side defines for its nested bindings."""
+    return tuple(part.value for part in _nested(right) if isinstance(part, LoopParam))
+
+
+def all_bindings(bindings: Iterable[Binding]) -> Iterator[Binding]:
+    """Yield bindings in program order, each followed by those nested in it."""
+    for binding in bindings:
+        yield binding
+        for inner in inner_bindings(binding.right):
+            yield from all_bindings(inner)
+
+
+def all_values(function: GraphFunc) -> Iterator[Value]:
+    """Yield the parameters and the values of all bindings, including nested ones."""
+    yield from (p.value for p in function.params)
+    for binding in all_bindings(function.bindings):
+        yield binding.value
+        yield from params_of(binding.right)
+
+
+def terms_of(right: Rhs) -> Iterator[Expr | Bool]:
+    """Yield the symbolic terms of a right-hand side outside of operands and branches."""
+    for name, role in roles_of(type(right)):
+        parts = parts_of(getattr(right, name))
+        if role == "term":
+            yield from (t for t in parts if t is not None)
+        elif role == "info":
+            yield from (t for info in parts for t in info_terms(info))
+    for part in _nested(right):
+        if isinstance(part, KernelVersion | VersionCase):
+            yield from _parts(part, "term")
+
+
+def info_terms(info: Info) -> tuple[Expr, ...]:
+    """Return the symbolic integers of an annotation, in order."""
+    match info:
+        case TensorInfo(shape=shape, elements=elements):
+            return (*(shape or ()), *(elements or ()))
+        case ShapeInfo(dims=dims):
+            return dims or ()
+        case PrimInfo(value=Expr() as value):
+            return (value,)
+        case TupleInfo(fields=parts):
+            return tuple(t for part in parts for t in info_terms(part))
+        case _:
+            return ()
+
+
+def sizes_of(infos: Iterable[Info]) -> Iterator[Expr]:
+    """Yield the terms whose values are those of integers and dimensions of arguments."""
+    for info in infos:
+        match info:
+            case TensorInfo(shape=shape):
+                yield from shape or ()
+            case TupleInfo(fields=fields):
+                yield from sizes_of(fields)
+            case _:
+                yield from info_terms(info)
+
+
+def param_symbols(function: GraphFunc) -> set[Var]:
+    """Return the symbols that the arguments of a function determine."""
+    infos = [p.value.info for p in function.params]
+    own = {t for info in infos for t in info_terms(info) if isinstance(t, Var)}
+    return own | determined_by(sizes_of(infos))
+
+
+def defining_infos(binding: Binding) -> tuple[Info, ...]:
+    """Return the annotations of a binding that may define symbols after it.
+
+    Those of loop parameters define symbols inside the loop, :func:`loop_symbols`.
+    """
+    match binding.right:
+        case MatchCast(info=info):
+            return (info,)
+        case Loop():
+            return (binding.value.info,)
+        case _:
+            return ()
+
+
+def loop_symbols(loop: Loop) -> tuple[Var, ...]:
+    """Return the index of a loop and the plain symbols of the annotations of its parameters."""
+    terms = (t for param in loop.params for t in info_terms(param.value.info))
+    return tuple(dict.fromkeys((loop.index, *(t for t in terms if isinstance(t, Var)))))
 
 
 def used_operands(bindings: Iterable[Binding]) -> Iterator[Operand]:
     """Yield the operands of bindings, including those inside branches."""
     for binding in bindings:
         yield from operands_of(binding.right)
-        yield from _branch_results(binding.right)
+        for branch in branches_of(binding.right):
+            yield from branch.results
         for inner in inner_bindings(binding.right):
             yield from used_operands(inner)
 
@@ -109,54 +222,76 @@ def users(function: GraphFunc) -> dict[Value, list[Binding]]:
     return found
 
 
-def all_bindings(bindings: Iterable[Binding]) -> Iterator[Binding]:
-    """Yield bindings in order, each followed by those inside of it."""
-    for binding in bindings:
-        yield binding
-        for inner in inner_bindings(binding.right):
-            yield from all_bindings(inner)
+def _same(part: Any) -> Any:
+    return part
 
 
-def map_operands(right: Rhs, change: Callable[[Operand], Operand]) -> Rhs:
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """The changes of the parts of right-hand sides, applied in program order.
+
+    Parameters
+    ----------
+    operand : callable
+        The change of an operand.
+    term : callable
+        The change of a symbolic term.
+    info : callable
+        The change of an annotation.
+    bindings : callable
+        The change of a nested list of bindings.
+    value : callable
+        The change of a value that a loop defines for its nested bindings.
+    symbol : callable
+        The change of the index of a loop.
+    """
+
+    operand: Callable[[Any], Any] = _same
+    term: Callable[[Any], Any] = _same
+    info: Callable[[Any], Any] = _same
+    bindings: Callable[[tuple[Binding, ...]], tuple[Binding, ...]] = _same
+    value: Callable[[Value], Value] = _same
+    symbol: Callable[[Var], Var] = _same
+
+    def apply(self, node: NodeT) -> NodeT:
+        """Return a right-hand side, or a part of one, with changed parts."""
+        changed: dict[str, Any] = {}
+        for name, role in roles_of(type(node)):
+            if role == "plain":
+                continue
+            old = getattr(node, name)
+            new = self._changed(old, role)
+            if name in _values_only(type(node)) and not isinstance(new, Value):
+                continue
+            if new is not old:
+                changed[name] = new
+        return cast("NodeT", replace(cast("Any", node), **changed)) if changed else node
+
+    def _changed(self, old: Any, role: Role) -> Any:
+        if old is None:
+            return None
+        if role == "bindings":
+            return self.bindings(old)
+        change: Callable[[Any], Any] = self.apply if role == "nested" else getattr(self, role)
+        parts = parts_of(old)
+        if parts is not old:
+            return change(old)
+        made = tuple(map(change, parts))
+        return parts if all(a is b for a, b in zip(made, parts, strict=True)) else made
+
+
+def map_operands(right: RhsT, change: Callable[[Operand], Operand]) -> RhsT:
     """Apply ``change`` to the operands of a right-hand side, including those inside branches."""
 
-    def value(operand: Value) -> Value:
-        new = change(operand)
-        return new if isinstance(new, Value) else operand
+    def nested(bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+        return map_bindings(bindings, change)
 
-    match right:
-        case Call() | CallTIR() | CallDPSLibrary() | CallGraph() | LaunchKernel():
-            return replace(right, args=tuple(map(change, right.args)))
-        case MatchCast():
-            return replace(right, value=change(right.value))
-        case MakeTuple(fields=fields):
-            return MakeTuple(tuple(map(change, fields)))
-        case TupleItem(tuple_=source):
-            return replace(right, tuple_=value(source))
-        case IfElse(condition=condition, then=then, otherwise=otherwise):
-            return IfElse(change(condition), _branch(then, change), _branch(otherwise, change))
-        case ViewTensor(storage=storage):
-            return replace(right, storage=value(storage))
-        case LaunchLibrary(args=args, outputs=outputs):
-            return replace(
-                right, args=tuple(map(change, args)), outputs=tuple(map(change, outputs))
-            )
-        case CopyTensor(source=source, target=target):
-            return replace(right, source=change(source), target=value(target))
-        case Kill(value=killed):
-            return Kill(value(killed))
-        case VersionSwitch(cases=cases):
-            return VersionSwitch(
-                tuple(replace(c, bindings=map_bindings(c.bindings, change)) for c in cases)
-            )
-        case AllocStorage() | Check():
-            return right
-        case _:
-            assert_never(right)
+    return Rewriting(operand=change, bindings=nested).apply(right)
 
 
-def _branch(branch: Branch, change: Callable[[Operand], Operand]) -> Branch:
-    return Branch(map_bindings(branch.bindings, change), tuple(map(change, branch.results)))
+def map_inner(right: RhsT, change: Callable[[tuple[Binding, ...]], tuple[Binding, ...]]) -> RhsT:
+    """Apply ``change`` to the nested binding lists of a right-hand side."""
+    return Rewriting(bindings=change).apply(right)
 
 
 def map_bindings(

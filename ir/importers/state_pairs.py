@@ -27,8 +27,7 @@ from ..graph.nodes import (
     operand_info,
 )
 from ..graph.operators import get_operator
-from ..graph.verify import symbols_of
-from ..graph.visit import replace_values
+from ..graph.visit import info_terms, replace_values
 from ..identity import Names
 from ..symbolic import Bool, Discharge, Expr, Facts, SymInt, Var, as_expr, eq, is_proved, var
 from .state_names import StatePairError, matched_names
@@ -318,4 +317,4 @@ class _Writer:
 
 def _symbols(values: Iterable[Value]) -> frozenset[Var]:
     """Return the symbols of the annotations of values."""
-    return frozenset(s for v in values for term in symbols_of(v.info) for s in term.free)
+    return frozenset(s for v in values for term in info_terms(v.info) for s in term.free)

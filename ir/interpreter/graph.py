@@ -8,14 +8,10 @@ against the computed value, which detects errors of shape inference.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias, assert_never
+from typing import Any, assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...errors import TilewrightError
-from ..dtype import DType
 from ..graph.nodes import (
     AllocStorage,
     Binding,
@@ -34,6 +30,7 @@ from ..graph.nodes import (
     Kill,
     LaunchKernel,
     LaunchLibrary,
+    Loop,
     MakeTuple,
     MatchCast,
     Operand,
@@ -46,54 +43,26 @@ from ..graph.nodes import (
     Value,
     VersionSwitch,
     ViewTensor,
+    operand_info,
 )
 from ..graph.operators import get_operator
 from ..loop.nodes import BufferParam, PrimFunc
 from ..module import Module
 from ..sizes import storage_bytes
 from ..symbolic import Expr, Fact, Var, const_value, evaluate, to_text, unknown_of
+from .frame import Array, Datum, Frame, GraphCheckError, Storage
 from .libraries import run_library
 from .loops import InterpreterInputError, bound_problem, run_prim
 from .rounding import Rounding, not_exact
 from .rounding_count import count_roundings
 
-Array: TypeAlias = NDArray[Any]
-Datum: TypeAlias = "Array | bytearray | int | float | bool | tuple[Datum, ...]"
 
-
-class GraphCheckError(TilewrightError):
-    """An argument or a computed value violates an annotation, a fact, or a check."""
-
-    title = "Failed check"
-
-
-@dataclass(slots=True)
-class _Frame:
-    """The state of one call: the data of its values and symbols."""
-
-    module: Module
-    function: GraphFunc
-    precise: bool
-    rounding: Rounding | None = None
-    values: dict[Value, Datum] = field(default_factory=dict[Value, Any])
-    symbols: dict[Var, int] = field(default_factory=dict[Var, int])
-
-    def storage(self, dtype: DType) -> np.dtype[np.generic]:
-        return (dtype.wide if self.precise else dtype).numpy
-
-    def size(self, term: Expr) -> int:
-        return int(evaluate(term, self.symbols))
-
-    def sizes(self, terms: Sequence[Expr]) -> tuple[int, ...]:
-        return tuple(self.size(t) for t in terms)
-
-
-def _constant(frame: _Frame, ref: ConstantRef) -> Array:
+def _constant(frame: Frame, ref: ConstantRef) -> Array:
     array = np.asarray(frame.module.constants[ref.key].load())
     return array.astype(frame.storage(ref.info.dtype), copy=False)
 
 
-def _operand(frame: _Frame, operand: Operand) -> Datum:
+def _operand(frame: Frame, operand: Operand) -> Datum:
     match operand:
         case Value():
             return frame.values[operand]
@@ -107,7 +76,7 @@ def _operand(frame: _Frame, operand: Operand) -> Datum:
             assert_never(operand)
 
 
-def _array(frame: _Frame, operand: Operand) -> Array:
+def _array(frame: Frame, operand: Operand) -> Array:
     """Return an operand as a tensor; scalar literals become tensors of rank 0."""
     datum = _operand(frame, operand)
     if isinstance(operand, ScalarLiteral):
@@ -118,7 +87,7 @@ def _array(frame: _Frame, operand: Operand) -> Array:
     return np.asarray(datum)
 
 
-def _bind_symbol(frame: _Frame, symbol: Var, value: int, where: str) -> None:
+def _bind_symbol(frame: Frame, symbol: Var, value: int, where: str) -> None:
     if symbol not in frame.symbols:
         frame.symbols[symbol] = value
         problem = bound_problem(symbol, value)
@@ -127,7 +96,7 @@ def _bind_symbol(frame: _Frame, symbol: Var, value: int, where: str) -> None:
 
 
 def _match_dims(
-    frame: _Frame, dims: Sequence[Expr], sizes: Sequence[int], where: str, *, bind: bool
+    frame: Frame, dims: Sequence[Expr], sizes: Sequence[int], where: str, *, bind: bool
 ) -> None:
     if len(dims) != len(sizes):
         raise GraphCheckError(f"expected rank {len(dims)}, got rank {len(sizes)}", where=where)
@@ -144,7 +113,7 @@ def _match_dims(
             raise GraphCheckError(f"dimension {axis}: expected {wanted}, got {size}", where=where)
 
 
-def _match_elements(frame: _Frame, info: Info, datum: Datum, where: str) -> None:
+def _match_elements(frame: Frame, info: Info, datum: Datum, where: str) -> None:
     """Bind the symbols that are elements of an integer tensor, and check the others."""
     if not isinstance(info, TensorInfo) or info.elements is None:
         return
@@ -160,7 +129,7 @@ def _match_elements(frame: _Frame, info: Info, datum: Datum, where: str) -> None
             )
 
 
-def _match(frame: _Frame, info: Info, datum: Datum, where: str, *, bind: bool = False) -> None:
+def _match(frame: Frame, info: Info, datum: Datum, where: str, *, bind: bool = False) -> None:
     """Check a datum against its annotation; ``bind`` permits binding new symbols."""
     match info:
         case TensorInfo(shape=shape, dtype=dtype):
@@ -193,7 +162,7 @@ def _integers(datum: tuple[Datum, ...]) -> tuple[int, ...]:
     return tuple(int(d) for d in datum if isinstance(d, int | np.integer))
 
 
-def _reference_argument(frame: _Frame, operand: Operand) -> Array | float | tuple[int, ...]:
+def _reference_argument(frame: Frame, operand: Operand) -> Array | float | tuple[int, ...]:
     datum = _operand(frame, operand)
     if isinstance(datum, bytearray):
         raise GraphCheckError(
@@ -205,7 +174,7 @@ def _reference_argument(frame: _Frame, operand: Operand) -> Array | float | tupl
     return _integers(datum) if isinstance(datum, tuple) else datum
 
 
-def _call_operator(frame: _Frame, call: Call) -> Datum:
+def _call_operator(frame: Frame, call: Call) -> Datum:
     operator = get_operator(call.op)
     args = [_reference_argument(frame, a) for a in call.args]
     attributes = {
@@ -219,7 +188,7 @@ def _call_operator(frame: _Frame, call: Call) -> Datum:
 
 
 def _rounded_operator(
-    frame: _Frame,
+    frame: Frame,
     call: Call,
     args: Sequence[Array | float | tuple[int, ...]],
     attributes: Mapping[str, Any],
@@ -254,7 +223,7 @@ def _rounded_operator(
     return perturbed if isinstance(made, tuple) else perturbed[0]
 
 
-def _scalar_values(frame: _Frame, prim: PrimFunc, scalars: Sequence[Expr]) -> dict[str, int]:
+def _scalar_values(frame: Frame, prim: PrimFunc, scalars: Sequence[Expr]) -> dict[str, int]:
     names = (v.name for v in prim.scalar_params)
     return dict(zip(names, frame.sizes(scalars), strict=True))
 
@@ -263,7 +232,7 @@ def _results(arrays: Sequence[Array]) -> Datum:
     return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
 
-def _call_tir(frame: _Frame, call: CallTIR) -> Datum:
+def _call_tir(frame: Frame, call: CallTIR) -> Datum:
     prim = frame.module.prim(call.function)
     given = iter(_array(frame, a) for a in call.args)
     shapes = iter(frame.sizes(info.shape or ()) for info in call.outputs)
@@ -285,7 +254,7 @@ def _call_tir(frame: _Frame, call: CallTIR) -> Datum:
 
 
 def _run_kernel(
-    frame: _Frame, prim: PrimFunc, arrays: Sequence[Array], scalars: Sequence[Expr]
+    frame: Frame, prim: PrimFunc, arrays: Sequence[Array], scalars: Sequence[Expr]
 ) -> None:
     """Run a kernel; arguments that do not match its parameters are an error of the call."""
     values = _scalar_values(frame, prim, scalars)
@@ -296,13 +265,13 @@ def _run_kernel(
         raise GraphCheckError(error.message, where=where) from error
 
 
-def _call_library(frame: _Frame, call: CallDPSLibrary) -> Datum:
+def _call_library(frame: Frame, call: CallDPSLibrary) -> Datum:
     outputs = [np.empty(frame.sizes(i.shape or ()), frame.storage(i.dtype)) for i in call.outputs]
     run_library(call.symbol, [_array(frame, a) for a in call.args], outputs, call.attributes)
     return _results(outputs)
 
 
-def _call_graph(frame: _Frame, call: CallGraph) -> Datum:
+def _call_graph(frame: Frame, call: CallGraph) -> Datum:
     inputs = [_operand(frame, a) for a in call.args]
     for k in call.updates:
         inputs[k] = np.array(inputs[k])
@@ -312,27 +281,14 @@ def _call_graph(frame: _Frame, call: CallGraph) -> Datum:
     return results[0] if len(results) == 1 else results
 
 
-def _if_else(frame: _Frame, branch: IfElse) -> Datum:
+def _if_else(frame: Frame, branch: IfElse) -> Datum:
     chosen: Branch = branch.then if bool(_array(frame, branch.condition)) else branch.otherwise
     _bindings(frame, chosen.bindings)
     results = tuple(_operand(frame, r) for r in chosen.results)
     return results[0] if len(results) == 1 else results
 
 
-class _Storage(bytearray):
-    """Memory of a storage; the elements of packed dtypes are in arrays, one element per item."""
-
-    def elements(self, offset: int, count: int, dtype: np.dtype[Any]) -> Array:
-        """Return packed elements from an offset in bytes, shared by all views of the offset."""
-        held: dict[tuple[int, str], Array] = self.__dict__.setdefault("held", {})
-        key = (offset, dtype.name)
-        known = held.get(key)
-        if known is None or known.size < count:
-            held[key] = known = np.full(count, 1, dtype)
-        return known[:count]
-
-
-def _view(frame: _Frame, view: ViewTensor) -> Array:
+def _view(frame: Frame, view: ViewTensor) -> Array:
     storage = frame.values[view.storage]
     dtype = frame.storage(view.info.dtype)
     shape = frame.sizes(view.info.shape or ())
@@ -346,21 +302,21 @@ def _view(frame: _Frame, view: ViewTensor) -> Array:
             f"a view of {size} bytes at offset {offset} exceeds its storage of {len(raw)} bytes",
             where=f"function {frame.function.name!r}, storage {view.storage.name!r}",
         )
-    if packed and isinstance(storage, _Storage):
+    if packed and isinstance(storage, Storage):
         return storage.elements(offset, count, dtype).reshape(shape)
     if packed:
         offset *= view.info.dtype.per_byte
     return np.frombuffer(raw, dtype, count, offset).reshape(shape)
 
 
-def _launch(frame: _Frame, launch: LaunchKernel) -> Datum:
+def _launch(frame: Frame, launch: LaunchKernel) -> Datum:
     prim = frame.module.prim(launch.function)
     arrays = [_array(frame, a) for a in launch.args]
     _run_kernel(frame, prim, arrays, launch.scalars)
     return ()
 
 
-def _copy(frame: _Frame, source: Operand, target: Value) -> Datum:
+def _copy(frame: Frame, source: Operand, target: Value) -> Datum:
     copied, into = _array(frame, source), _array(frame, target)
     if copied.shape != into.shape:
         raise GraphCheckError(
@@ -371,7 +327,7 @@ def _copy(frame: _Frame, source: Operand, target: Value) -> Datum:
     return ()
 
 
-def _version_switch(frame: _Frame, switch: VersionSwitch) -> Datum:
+def _version_switch(frame: Frame, switch: VersionSwitch) -> Datum:
     for case in switch.cases:
         if evaluate(case.guard, frame.symbols):
             _bindings(frame, case.bindings)
@@ -381,13 +337,59 @@ def _version_switch(frame: _Frame, switch: VersionSwitch) -> Datum:
     )
 
 
-def _check(frame: _Frame, check: Check) -> Datum:
+def _check(frame: Frame, check: Check) -> Datum:
     if not evaluate(check.predicate, frame.symbols):
         raise GraphCheckError(check.message, where=f"function {frame.function.name!r}")
     return ()
 
 
-def _right(frame: _Frame, binding: Binding) -> Datum:
+def _loop(frame: Frame, loop: Loop, where: str) -> Datum:
+    """Run a loop; the symbols of an iteration are bound for this iteration only."""
+    outer = dict(frame.symbols)
+    count = None if loop.count is None else frame.size(loop.count)
+    sources = [_array(frame, p.given) for p in loop.elements]
+    for param, source in zip(loop.elements, sources, strict=True):
+        if len(source) != count:
+            raise GraphCheckError(
+                f"the loop has {count} iterations, but the stacked input of {param.value.name!r} "
+                f"has {len(source)} slices",
+                where=where,
+            )
+    carried = [_array(frame, p.given) for p in loop.carried]
+    stacks: list[list[Array]] = [[] for _ in loop.stacked]
+    index = 0
+    while count is None or index < count:
+        frame.symbols = {**outer, loop.index: index}
+        given = [*carried, *(source[index, ...] for source in sources)]
+        for param, datum in zip(loop.params, given, strict=True):
+            frame.values[param.value] = datum
+            own = f"{where}, {param.value.name!r} in iteration {index}"
+            _match(frame, param.value.info, datum, own, bind=True)
+        if loop.condition is not None:
+            _bindings(frame, loop.condition.bindings)
+            if not bool(_array(frame, loop.condition.results[0])):
+                break
+        _bindings(frame, loop.body.bindings)
+        carried = [_array(frame, o) for o in loop.next_values]
+        for stack, operand in zip(stacks, loop.stacked, strict=True):
+            stack.append(np.array(_array(frame, operand)))  # memory is reused by the next iteration
+        index += 1
+    frame.symbols = outer
+    stacked = [_stacked(frame, o, s) for o, s in zip(loop.stacked, stacks, strict=True)]
+    return _results([*carried, *stacked])
+
+
+def _stacked(frame: Frame, slice_: Operand, slices: Sequence[Array]) -> Array:
+    """Return a stacked output; without iterations, its shape is that of the annotation."""
+    if slices:
+        return np.stack(slices)
+    info = operand_info(slice_)
+    if not isinstance(info, TensorInfo):
+        return np.empty((0,))
+    return np.empty((0, *frame.sizes(info.shape or ())), frame.storage(info.dtype))
+
+
+def _right(frame: Frame, binding: Binding) -> Datum:
     match binding.right:
         case Call():
             return _call_operator(frame, binding.right)
@@ -409,8 +411,10 @@ def _right(frame: _Frame, binding: Binding) -> Datum:
             return fields_[index] if isinstance(fields_, tuple) else np.asarray(fields_)
         case IfElse():
             return _if_else(frame, binding.right)
+        case Loop():
+            return _loop(frame, binding.right, _where(frame, binding))
         case AllocStorage(size=size):
-            return _Storage(b"\x7f" * frame.size(size))
+            return Storage(b"\x7f" * frame.size(size))
         case ViewTensor():
             return _view(frame, binding.right)
         case LaunchKernel():
@@ -433,11 +437,11 @@ def _right(frame: _Frame, binding: Binding) -> Datum:
             assert_never(binding.right)
 
 
-def _where(frame: _Frame, binding: Binding) -> str:
+def _where(frame: Frame, binding: Binding) -> str:
     return f"function {frame.function.name!r}, value {binding.value.name!r}"
 
 
-def _bindings(frame: _Frame, bindings: Sequence[Binding]) -> None:
+def _bindings(frame: Frame, bindings: Sequence[Binding]) -> None:
     for binding in bindings:
         datum = _right(frame, binding)
         frame.values[binding.value] = datum
@@ -460,7 +464,7 @@ def _sizes(info: Info, datum: Datum) -> Iterator[tuple[Expr, int]]:
             pass
 
 
-def _bind_sizes(frame: _Frame, sizes: Sequence[tuple[Expr, int, str]]) -> None:
+def _bind_sizes(frame: Frame, sizes: Sequence[tuple[Expr, int, str]]) -> None:
     """Bind the symbols that are by themselves sizes, then those that sizes determine."""
     for dim, size, where in sizes:
         if isinstance(dim, Var):
@@ -476,7 +480,7 @@ def _bind_sizes(frame: _Frame, sizes: Sequence[tuple[Expr, int, str]]) -> None:
                 waiting = True
 
 
-def _bound(frame: _Frame, fact: Fact) -> str:
+def _bound(frame: Frame, fact: Fact) -> str:
     """Return the values of the symbols of a fact as text."""
     symbols = sorted(fact.predicate.free, key=lambda v: v.serial)
     return ", ".join(f"{v.name} = {frame.symbols[v]}" for v in symbols)
@@ -490,7 +494,7 @@ def _run(
     precise: bool,
     rounding: Rounding | None,
 ) -> tuple[Datum, ...]:
-    frame = _Frame(module, function, precise, rounding)
+    frame = Frame(module, function, precise, rounding)
     if len(inputs) != len(function.params):
         names = ", ".join(p.value.name for p in function.params)
         raise GraphCheckError(
@@ -530,7 +534,7 @@ def _run(
 
 
 def _updated(
-    frame: _Frame, inputs: Sequence[Datum], results: tuple[Datum, ...]
+    frame: Frame, inputs: Sequence[Datum], results: tuple[Datum, ...]
 ) -> tuple[Datum, ...]:
     """Write the last values of parameters to the arguments; return results that are unaffected."""
     arguments = dict(zip((p.value for p in frame.function.params), inputs, strict=True))
@@ -551,7 +555,7 @@ def _updated(
     return kept
 
 
-def _parameter(frame: _Frame, param: Value) -> str:
+def _parameter(frame: Frame, param: Value) -> str:
     return f"function {frame.function.name!r}, parameter {param.name!r}"
 
 

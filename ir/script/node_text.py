@@ -126,6 +126,11 @@ def _graph_text(node: Any, terms: TermPrinter) -> str:
             return f"{len(node.bindings)} bindings, results {printer.results(node.results)}"
         case graph.IfElse():
             return f"if {printer.operand(node.condition)}"
+        case graph.Loop():
+            names = ", ".join(p.value.name for p in node.params)
+            return f"{printer.loop_head(node)} over {names}"
+        case graph.LoopParam():
+            return printer.loop_param(node, element=False)
         case graph.VersionCase():
             return f"if {terms.text(node.guard)}: {len(node.bindings)} bindings"
         case graph.VersionSwitch():

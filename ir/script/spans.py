@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 from ..identity import Uid
 from .printer.lines import Lines, Mark, Span
 
-# A string, or a word with the next character: `exp(` and `axis=` do not name nodes.
+# A string, or a word with the next character: `exp(` and `axis=` do not name nodes, but a nested
+# `def y(` names the value of a loop.
 _WORDS: Final = re.compile(
     r"""(?P<block>\bblock\()?(?:"(?P<text>(?:[^"\\]|\\.)*)"|'(?:[^'\\]|\\.)*')"""
     r"""|(?P<word>[^\W\d]\w*)(?P<next>[\[(=]?)"""
@@ -82,7 +83,8 @@ class _Finder:
         if match["block"] is not None:
             return _Word(match["text"], match.start("text"), is_block=True, indexed=False)
         word = match["word"]
-        if word is None or match["next"] in ("(", "="):
+        loop = match.string.startswith(" ") and match.string[: match.start()].strip() == "def"
+        if word is None or match["next"] == "=" or (match["next"] == "(" and not loop):
             return None
         indexed = match["next"] == "["
         return _Word(word, match.start("word"), is_block=False, indexed=indexed)

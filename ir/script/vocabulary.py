@@ -91,6 +91,7 @@ alloc_storage, view, launch, launch_library = map(
     Word, ("alloc_storage", "view", "launch", "launch_library")
 )
 kill, check, copy, updates = map(Word, ("kill", "check", "copy", "updates"))
+loop, each = Word("loop"), Word("each")
 inf: Final = float("inf")
 nan: Final = float("nan")
 
@@ -102,8 +103,9 @@ __all__ = [  # noqa: RUF022  # grouped as above
     "clamped", "alloc", "fact", "hint", "origin", "attributes", "where", "index", "condition",
     "reinterpret", "scan", "reducer", "expr", "call_tir", "call_library", "call", "match_cast",
     "const", "op", "when", "constant", "binding", "alloc_storage", "view", "launch",
-    "launch_library", "kill", "check", "copy", "updates", "inf", "nan", "add", "mul", "xor",
-    "argmax", "argmin", "welford", "logsumexp", "online_softmax", "linear_recurrence",
+    "launch_library", "kill", "check", "copy", "updates", "loop", "each", "inf", "nan",
+    "add", "mul", "xor", "argmax", "argmin", "welford", "logsumexp", "online_softmax",
+    "linear_recurrence",
 ]  # fmt: skip
 __all__ += element_functions.__all__
 __all__ += _dtypes.__all__

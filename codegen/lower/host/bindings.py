@@ -26,6 +26,7 @@ from ....ir.graph.nodes import (
     Kill,
     LaunchKernel,
     LaunchLibrary,
+    Loop,
     MakeTuple,
     MatchCast,
     Operand,
@@ -39,6 +40,7 @@ from ....ir.graph.nodes import (
     VersionSwitch,
     ViewTensor,
 )
+from ....ir.graph.visit import all_bindings, operands_of
 from ....ir.host import nodes as host
 from ....ir.loop.nodes import BufferParam, PrimFunc
 from ....ir.symbolic import (
@@ -69,6 +71,7 @@ from .devices import Enqueued, enqueue
 from .entry import rank_of, read_element, view_of
 from .index_limits import short_indices, short_name
 from .library_calls import call_library
+from .loops import LoopEmitter
 from .results import Results
 from .storage import Storage, Storages
 
@@ -109,9 +112,16 @@ class Bindings:
         self.offsets = offsets
         self.views = views
         self.tuples: dict[Value, tuple[Operand, ...]] = {}
+        self.depth = 0  # of the loops around the binding that is lowered
+        self.launched = {
+            operand
+            for binding in all_bindings(context.function.bindings)
+            if isinstance(binding.right, LaunchKernel | LaunchLibrary)
+            for operand in operands_of(binding.right)
+        }
         self.names = {
             binding.right.storage: binding.value.name
-            for binding in context.function.bindings
+            for binding in all_bindings(context.function.bindings)
             if isinstance(binding.right, ViewTensor)
         }
 
@@ -149,6 +159,8 @@ class Bindings:
                 self.alias(value, self.tuples[whole][index])
             case IfElse() as choice:
                 self.choose(value, choice)
+            case Loop() as loop:
+                LoopEmitter(self, binding, loop).emit()
             case Call() | CallTIR() | CallDPSLibrary() | CallGraph() as call:
                 raise MalformedProgramError(
                     f"{type(call).__name__} is not allowed in the memory stage",
@@ -173,6 +185,8 @@ class Bindings:
         self.measured(storage.size)
         size = context.ready(storage.size, f"storage {storage.name}")
         rounded = host.Arithmetic("max", size, integer(layout.ALIGNMENT))
+        if self.depth:
+            self.release(storage.late)  # of an earlier iteration
         block = context.invoke("tw_allocate", CALL, rounded, kind="ptr")
         context.guard(host.Comparison("ne", block, host.NullPointer()), NO_MEMORY, rounded)
         context.emit(host.Write("ptr", LATE, integer(8 * storage.late), block))
@@ -186,10 +200,17 @@ class Bindings:
         """Emit the release of a heap storage; live ranges in the arena are planned."""
         storage = self.storages.by_value.get(dead)
         if storage is not None and storage.late >= 0:
-            block = host.Read("ptr", LATE, integer(8 * storage.late))
-            self.context.emit(host.Invoke("tw_release", (CALL, block)))
-            offset = integer(8 * storage.late)
-            self.context.emit(host.Write("ptr", LATE, offset, host.NullPointer()))
+            self.release(storage.late)
+
+    def release(self, slot: int) -> None:
+        """Emit the release of the block in a slot, if there is one."""
+        offset = integer(8 * slot)
+        held = self.context.assign("held", host.Read("ptr", LATE, offset), "ptr")
+        drop = (
+            host.Invoke("tw_release", (CALL, held)),
+            host.Write("ptr", LATE, offset, host.NullPointer()),
+        )
+        self.context.emit(host.When(host.Comparison("ne", held, host.NullPointer()), drop))
 
     def copy(self, source: Operand, target: Value) -> None:
         """Emit a copy of a tensor."""
@@ -201,7 +222,7 @@ class Bindings:
         """Emit the address of a tensor in a storage."""
         base = self.context.pointer(storage)
         moved = self.context.ready(offset, f"offset of {value.name!r}")
-        if self.context.remote and const_value(offset) != 0:
+        if self.context.remote and const_value(offset) != 0 and value in self.launched:
             rest = host.Arithmetic("mod", moved, integer(VECTOR_BYTES))
             aligned = host.Comparison("eq", rest, integer(0))
             text = f"offset of {value.name!r} is a multiple of {VECTOR_BYTES} bytes"

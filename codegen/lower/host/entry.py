@@ -14,6 +14,7 @@ from ....ir.graph.nodes import (
     TensorInfo,
     Value,
 )
+from ....ir.graph.visit import all_bindings
 from ....ir.host import nodes as host
 from ....ir.symbolic import (
     Discharge,
@@ -30,7 +31,6 @@ from ...manifest import CheckSite, ParamSpec
 from ...rtlib import layout
 from ...rtlib.views import DEVICES, STRIDED, WRITTEN
 from .context import CALL, VIEWS, HostContext, dtype_code, integer, term
-from .storage import all_bindings
 
 
 def describe(info: TensorInfo | PrimInfo) -> str:

@@ -22,6 +22,7 @@ from ....ir.graph.nodes import (
     Value,
 )
 from ....ir.graph.update_report import updates_of
+from ....ir.graph.visit import all_bindings
 from ....ir.host import nodes as host
 from ....ir.identity import fresh_name
 from ....ir.loop.nodes import PrimFunc
@@ -59,7 +60,7 @@ from .entry import EntryChecks, param_spec, view_of
 from .entry_wrappers import public_name
 from .results import Results, names_of_results
 from .sizes import Sizes, check_static_size
-from .storage import ScratchSize, Storage, Storages, all_bindings, assign_storages
+from .storage import ScratchSize, Storage, Storages, assign_storages
 
 __all__ = ["FlowFunctions", "HostKernel", "lower_to_host"]
 

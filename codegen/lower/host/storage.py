@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from ....ir.graph.live_ranges import LiveRanges, tensor_bytes
-from ....ir.graph.nodes import Binding, GraphFunc, Value, ViewTensor
-from ....ir.graph.visit import inner_bindings
-from ....ir.symbolic import Expr, Var, const_value, free_vars, to_text
+from ....ir.graph.nodes import Binding, GraphFunc, Loop, Value, ViewTensor
+from ....ir.graph.visit import all_bindings
+from ....ir.symbolic import Const, Expr, Var, const_value, free_vars, to_text
 from .context import HostKernel
 
 
@@ -36,14 +36,7 @@ class Storages:
     scratch: dict[Value, Storage] = field(default_factory=dict[Value, Storage])
     arena: list[Storage] = field(default_factory=list[Storage])
     late: list[Storage] = field(default_factory=list[Storage])
-
-
-def all_bindings(bindings: Sequence[Binding]) -> Iterator[Binding]:
-    """Yield bindings in program order, including those inside branches."""
-    for binding in bindings:
-        yield binding
-        for inner in inner_bindings(binding.right):
-            yield from all_bindings(inner)
+    loops: dict[Value, list[Storage]] = field(default_factory=dict[Value, list[Storage]])
 
 
 def direct_results(func: GraphFunc, live_ranges: LiveRanges) -> dict[Value, int]:
@@ -123,7 +116,19 @@ def assign_storages(
         extra = Storage(needed.name, needed.size, position, position, needed.temporaries)
         made.scratch[binding.value] = extra
         _assign(made, extra, entry)
+    for binding in all_bindings(func.bindings):
+        if isinstance(binding.right, Loop):
+            made.loops[binding.value] = _blocks(made, binding.value, binding.right)
     return made
+
+
+def _blocks(made: Storages, value: Value, loop: Loop) -> list[Storage]:
+    """Return the blocks of each result of a loop: of the last iteration, and of the next one."""
+    count = 2 * len(loop.body.results)
+    blocks = [Storage(f"{value.name}_block", Const(0), 0, 0, late=len(made.late) + k)
+              for k in range(count)]  # fmt: skip
+    made.late += blocks
+    return blocks
 
 
 def _tensors(func: GraphFunc) -> dict[Value, list[tuple[str, Expr]]]:

@@ -150,6 +150,8 @@ def describe_site(site: CheckSite, spec: FunctionSpec) -> str:
             return f"size {site.text} does not overflow"
         case "memory":
             return f"memory for {site.text or 'the workspace'} is available"
+        case "stopped":
+            return f"no request to stop in loop {site.text}"
         case "grid":
             return f"the grid of {site.text} is within the limit"
         case "launch" | "library" | "device":

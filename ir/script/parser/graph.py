@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from ....errors import TilewrightError
+from ...graph.loops import implied_info, inner_facts, loop_info
 from ...graph.nodes import (
     Binding,
     Branch,
@@ -15,6 +17,8 @@ from ...graph.nodes import (
     GraphParam,
     IfElse,
     Info,
+    Loop,
+    LoopParam,
     ObjectInfo,
     Operand,
     Stage,
@@ -23,9 +27,10 @@ from ...graph.nodes import (
     VersionSwitch,
 )
 from ...graph.unify import operands_text
+from ...graph.visit import defining_infos, info_terms, loop_symbols, param_symbols
 from ...identity import NO_ORIGIN, Origins
 from ...loop.nodes import AccessMode, Attributes
-from ...symbolic import TRUE, Bool, Facts
+from ...symbolic import TRUE, Bool, Expr, Facts, Var
 from ..errors import ScriptTypeError
 from .arguments import Arguments, called_name
 from .buffers import ACCESS
@@ -34,7 +39,7 @@ from .header import Declarations, decorator_of, signature, statements_of, take_f
 from .infos import read_info
 from .rhs import RightReader
 from .scope import Scope
-from .source import Source, describe
+from .source import Source, describe, text_of
 from .unknown import unknown_name
 from .values import EFFECT, ValueReader
 
@@ -51,6 +56,7 @@ class GraphReader:
         self.values = ValueReader(scope, constants)
         self._rights = RightReader(self.values)
         self.facts = Facts()
+        self.symbols: set[Var] = set()
 
     def bindings(self, body: list[ast.stmt], *, origins: Origins = NO_ORIGIN) -> list[Binding]:
         """Parse statements."""
@@ -71,6 +77,8 @@ class GraphReader:
                 return [self._effect(call, origins, attributes)]
             case ast.If():
                 return [self._if(node, origins, attributes)]
+            case ast.FunctionDef():
+                return [self._loop(node, origins, attributes)]
             case ast.With(items=items, body=body):
                 return self._with(items, body, origins, attributes)
             case ast.Pass():
@@ -79,7 +87,7 @@ class GraphReader:
                 raise self.source.error(
                     node,
                     "unsupported statement in a graph-level function",
-                    "statements are y: Tensor[...] = op(x), if, with origin(...), return",
+                    "statements are y: Tensor[...] = op(x), if, @loop(k), with origin(...), return",
                 )
 
     def _assign(
@@ -101,7 +109,14 @@ class GraphReader:
                 f"value {target.id!r} needs an annotation",
                 f"write {target.id}: Tensor[(...), f32] = ...",
             )
-        return Binding(self.values.define(target.id, info, target), right, origins, attributes)
+        value = self.values.define(target.id, info, target)
+        binding = Binding(value, right, origins, attributes)
+        self._introduce(defining_infos(binding))
+        return binding
+
+    def _introduce(self, infos: Iterable[Info]) -> None:
+        """Note the symbols that annotations define."""
+        self.symbols.update(t for i in infos for t in info_terms(i) if isinstance(t, Var))
 
     def _inferred(self, call: Call, node: ast.expr) -> Info:
         """Infer the annotation of a call with the shape rule of its operator."""
@@ -238,6 +253,109 @@ class GraphReader:
         self.values.restore(before)
         return target, annotation, Branch(bindings, results)
 
+    # ------------------------------------------------------------ loops
+
+    def _loop(self, node: ast.FunctionDef, origins: Origins, attributes: Attributes) -> Binding:
+        """Parse a loop, written as a nested function of the values of one iteration."""
+        index, count = self._loop_head(node)
+        given = self._loop_params(node)
+        before, facts, outer = dict(self.values.values), self.facts, frozenset(self.symbols)
+        carried, elements = ([self._loop_param(*g) for g in part] for part in given)
+        params = tuple(carried), tuple(elements)
+        empty = Loop(index, count, *params, None, Branch((), ()))
+        self.facts = inner_facts(empty, facts)
+        self.symbols.update(loop_symbols(empty))
+        condition, body = self._loop_body(node)
+        self.facts, self.symbols = facts, set(outer)
+        self.values.restore(before)
+        loop = Loop(index, count, *params, condition, body)
+        info = self._loop_result(node, loop)
+        self._introduce((info,))
+        target = ast.copy_location(ast.Name(node.name), node)
+        return Binding(self.values.define(node.name, info, target), loop, origins, attributes)
+
+    def _loop_head(self, node: ast.FunctionDef) -> tuple[Var, Expr | None]:
+        """Parse ``@loop(k, count=n)``."""
+        usage = "@loop(k, count=n)"
+        match node.decorator_list:
+            case [ast.Call() as call] if called_name(call) == "loop":
+                arguments = Arguments(self.source, call, usage)
+            case _:
+                raise self.source.error(
+                    node,
+                    f"nested function {node.name!r} is not a loop",
+                    f"write {usage} above a loop; define other functions beside each other",
+                )
+        (written,) = arguments.take(1)
+        counted = arguments.keyword("count")
+        arguments.finish()
+        index = self.scope.expr(written)
+        if not isinstance(index, Var):
+            raise arguments.error(f"expected a symbol as index, got {text_of(written)}", written)
+        return index, None if counted is None else self.scope.expr(counted)
+
+    def _loop_params(
+        self, node: ast.FunctionDef
+    ) -> tuple[list[tuple[ast.arg, Operand]], list[tuple[ast.arg, Operand]]]:
+        """Parse the carried values and the stacked inputs in the scope outside of the loop."""
+        args = node.args
+        odd = [*args.posonlyargs, *args.kwonlyargs, args.vararg, args.kwarg]
+        without = args.args[: len(args.args) - len(args.defaults)]
+        for arg in (*filter(None, odd), *without):
+            raise self.source.error(
+                arg,
+                f"value {arg.arg!r} of the loop has no initial value",
+                f"write {arg.arg}: Tensor[(4,), f32] = x, or = each(xs) for a slice of xs",
+            )
+        carried: list[tuple[ast.arg, Operand]] = []
+        elements: list[tuple[ast.arg, Operand]] = []
+        for arg, given in zip(args.args, args.defaults, strict=True):
+            if isinstance(given, ast.Call) and called_name(given) == "each":
+                arguments = Arguments(self.source, given, "x: Tensor[(4,), f32] = each(xs)")
+                (source,) = arguments.take(1)
+                arguments.finish()
+                elements.append((arg, self.values.operand(source)))
+            else:
+                carried.append((arg, self.values.operand(given)))
+        return carried, elements
+
+    def _loop_param(self, arg: ast.arg, given: Operand) -> LoopParam:
+        if arg.annotation is None:
+            raise self.source.error(
+                arg, f"value {arg.arg!r} needs an annotation", "write h: Tensor[(4,), f32] = x"
+            )
+        info = read_info(self.scope, arg.annotation)
+        return LoopParam(self.values.define(arg.arg, info, arg), given)
+
+    def _loop_body(self, node: ast.FunctionDef) -> tuple[Branch | None, Branch]:
+        """Parse the statements of the condition, ``while c:`` if there is one, and the body."""
+        condition: Branch | None = None
+        statements = statements_of(node)
+        match statements:
+            case [*first, ast.While(test=test, body=body, orelse=[])]:
+                bindings = tuple(self.bindings(first))
+                condition = Branch(bindings, (self.values.operand(test),))
+                statements = body
+            case _:
+                pass
+        rest, returned = _returned(self, node, statements)
+        bindings = tuple(self.bindings(rest))
+        results = self.values.results(returned)
+        return condition, Branch(bindings, results)
+
+    def _loop_result(self, node: ast.FunctionDef, loop: Loop) -> Info:
+        """Parse the annotation of a loop; it is implied if nothing varies between iterations."""
+        if node.returns is not None:
+            return read_info(self.scope, node.returns)
+        if implied_info(loop, self.symbols) is None:
+            raise self.source.error(
+                node,
+                f"loop {node.name!r} needs an annotation, because a dimension varies, or the "
+                "number of its iterations",
+                f"write def {node.name}(...) -> Tensor[(u, 4), f32], with a new symbol u",
+            )
+        return loop_info(loop, self.symbols)
+
 
 def _hints(scope: Scope, body: list[ast.stmt]) -> tuple[Hints, list[ast.stmt]]:
     """Parse leading ``hint("seq", 32, 128)`` lines; return the remaining statements too."""
@@ -362,6 +480,7 @@ def read_graph_func(
     params = tuple(_parameter(reader, arg) for arg in signature(source, node))
     facts, rest = take_facts(scope, statements_of(node))
     reader.facts = facts
+    reader.symbols = param_symbols(GraphFunc(node.name, params, (), ()))
     hints, rest = _hints(scope, rest)
     rest, returned = _returned(reader, node, rest)
     bindings = tuple(reader.bindings(rest))

@@ -26,6 +26,8 @@ from ...graph.nodes import (
     Kill,
     LaunchKernel,
     LaunchLibrary,
+    Loop,
+    LoopParam,
     MakeTuple,
     MatchCast,
     ObjectInfo,
@@ -54,7 +56,7 @@ from .terms import TermPrinter
 FORMS: Final = frozenset(
     {
         "alloc_storage", "call", "call_library", "call_tir", "check", "const", "copy", "kill",
-        "launch", "launch_library", "match_cast", "op", "updates", "view",
+        "each", "launch", "launch_library", "match_cast", "op", "updates", "view",
     }
 )  # fmt: skip
 """Right-hand sides other than operators; ``op("name")`` calls an operator of such a name."""
@@ -153,6 +155,8 @@ class GraphPrinter:
                     self._if_else(value, right)
                 case VersionSwitch():
                     self._versions(value, right)
+                case Loop():
+                    self._loop(value, right)
                 case _:
                     self._assign(value, right)
 
@@ -197,7 +201,7 @@ class GraphPrinter:
                 return "", [tuple_text(self.operands(fields))], None
             case TupleItem(tuple_=whole, index=index):
                 return "", [f"{whole.name}[{index}]"], _field(whole.info, index)
-            case IfElse() | VersionSwitch():
+            case IfElse() | VersionSwitch() | Loop():
                 raise TypeError(type(right).__name__)  # printed as statements
             case _:
                 return self._memory(right)
@@ -264,22 +268,56 @@ class GraphPrinter:
         return [f"scalars={self._terms.tuple(scalars)}"] if scalars else []
 
     def _if_else(self, value: Value, right: IfElse) -> None:
-        condition = right.condition
-        test = (
-            f"{condition.dtype}({number_text(condition.value, condition.dtype)})"
-            if isinstance(condition, ScalarLiteral)
-            else self.operand(condition)
-        )
-        self._out.add(f"if {test}:")
+        self._out.add(f"if {self._test(right.condition)}:")
         self._branch(value, right.then, annotated=True)
         self._out.add("else:")
         self._branch(value, right.otherwise, annotated=False)
+
+    def _test(self, condition: Operand) -> str:
+        """Return a condition as text; a literal has a dtype, so that it is not a symbolic guard."""
+        if isinstance(condition, ScalarLiteral):
+            return f"{condition.dtype}({number_text(condition.value, condition.dtype)})"
+        return self.operand(condition)
 
     def _branch(self, value: Value, branch: Branch, *, annotated: bool) -> None:
         annotation = f": {self.info(value.info)}" if annotated else ""
         with self._out.indented():
             self.bindings(branch.bindings)
             self._out.add(f"{value.name}{annotation} = {self.results(branch.results)}")
+
+    def loop_head(self, loop: Loop) -> str:
+        """Return the decorator of a loop."""
+        count = "" if loop.count is None else f", count={self._terms.text(loop.count)}"
+        return f"@loop({self._terms.text(loop.index)}{count})"
+
+    def loop_param(self, param: LoopParam, *, element: bool) -> str:
+        """Return a value that every iteration defines as text."""
+        given = self.operand(param.given)
+        name = self._terms.check(param.value.name, "value")
+        return f"{name}: {self.info(param.value.info)} = {f'each({given})' if element else given}"
+
+    def _loop(self, value: Value, loop: Loop) -> None:
+        self._out.add(self.loop_head(loop))
+        first = len(self._out.lines)
+        params = [self.loop_param(p, element=False) for p in loop.carried]
+        params += [self.loop_param(p, element=True) for p in loop.elements]
+        self._out.call(f"def {value.name}", params, f" -> {self.info(value.info)}:")
+        for param in loop.params:
+            self._out.mark_from(first, "binding", param.value.uid, param.value.name)
+        with self._out.indented():
+            if loop.condition is None:
+                self._loop_body(loop)
+                return
+            self.bindings(loop.condition.bindings)
+            self._out.add(f"while {self._test(loop.condition.results[0])}:")
+            with self._out.indented():
+                self._loop_body(loop)
+
+    def _loop_body(self, loop: Loop) -> None:
+        self.bindings(loop.body.bindings)
+        results = loop.body.results
+        text = self.results(results)
+        self._out.add(f"return {text[1:-1] if len(results) > 1 else text}")
 
     def results(self, results: tuple[Operand, ...]) -> str:
         """Return the results of a function or branch as text: one operand, or a tuple."""

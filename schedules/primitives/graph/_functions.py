@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....ir.graph.nodes import Binding, CallTIR, GraphFunc, LaunchKernel, Rhs, Stage
-from ....ir.graph.visit import inner_bindings
+from ....ir.graph.nodes import Binding, CallTIR, GraphFunc, LaunchKernel, Stage
+from ....ir.graph.visit import all_bindings
 from ....ir.loop.nodes import PrimFunc
 from ...handles import BindingRef, FunctionRef
 from ...problem import Problem
@@ -49,7 +49,7 @@ def plain_calls_problem(
 ) -> Iterator[Problem]:
     """Yield a problem for each call that cannot be adapted to new parameters of a kernel."""
     for graph in state.module.graphs:
-        for binding in graph.bindings:
+        for binding in all_bindings(graph.bindings):
             reason = _call_obstacle(binding, ref.function) or _group_obstacle(
                 graph, binding, ref.function
             )
@@ -66,7 +66,7 @@ def choosing_calls_problem(
 ) -> Iterator[Problem]:
     """Yield a problem for each use of a kernel that cannot choose a new version of it."""
     for graph in state.module.graphs:
-        for binding in graph.bindings:
+        for binding in all_bindings(graph.bindings):
             reason = _version_obstacle(binding, ref.function) or _group_obstacle(
                 graph, binding, ref.function
             )
@@ -87,8 +87,7 @@ def _version_obstacle(binding: Binding, kernel: str) -> str:
         case LaunchKernel() if kernel in (right.function, *(v.function for v in right.versions)):
             return f"launches {kernel!r} in the memory stage"
         case _:
-            inner = (b for bindings in inner_bindings(right) for b in bindings)
-            return next(filter(None, (_version_obstacle(b, kernel) for b in inner)), "")
+            return ""
 
 
 def _call_obstacle(binding: Binding, kernel: str) -> str:
@@ -102,7 +101,7 @@ def _call_obstacle(binding: Binding, kernel: str) -> str:
         case LaunchKernel() if kernel in (right.function, *(v.function for v in right.versions)):
             return f"launches {kernel!r} in the memory stage"
         case _:
-            return f"calls {kernel!r} in a branch" if _inside(right, kernel) else ""
+            return ""
 
 
 def _group_obstacle(graph: GraphFunc, binding: Binding, kernel: str) -> str:
@@ -110,14 +109,3 @@ def _group_obstacle(graph: GraphFunc, binding: Binding, kernel: str) -> str:
     in_group = PRIMITIVE in graph.attributes
     calls = isinstance(right, CallTIR) and right.function == kernel
     return f"calls {kernel!r} in a group of fuse_ops" if in_group and calls else ""
-
-
-def _inside(right: Rhs, kernel: str) -> bool:
-    """Return whether a branch inside of a right-hand side uses a kernel."""
-    for bindings in inner_bindings(right):
-        for binding in bindings:
-            inner = binding.right
-            direct = isinstance(inner, CallTIR) and inner.function == kernel
-            if direct or _call_obstacle(binding, kernel):
-                return True
-    return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ....ir.graph.nodes import (
@@ -20,6 +20,8 @@ from ....ir.graph.nodes import (
     Value,
     result_info,
 )
+from ....ir.graph.regions import replace_bindings
+from ....ir.graph.visit import all_values
 from ....ir.identity import UidSource, fresh_name
 from ....ir.loop.nodes import (
     Alloc,
@@ -105,8 +107,8 @@ class CollapseDims(Primitive):
             "iteration variable"
         )
         PLAIN_CALLS = (
-            "all calls of the function are plain: in the dataflow stage, outside of branches and "
-            "groups, and without versions"
+            "all calls of the function are plain: in the dataflow stage, outside of groups, and "
+            "without versions"
         )
 
     function: FunctionRef
@@ -461,8 +463,7 @@ class _Callers:
         self._old = old
         self._kernel = kernel
         self._mint = mint
-        self._taken = {b.value.name for b in graph.bindings}
-        self._taken |= {p.value.name for p in graph.params}
+        self._taken = {v.name for v in all_values(graph)}
         self.bindings: list[Binding] = []
 
     def _view(self, source: Operand, info: TensorInfo, sizes: list[int]) -> Operand:
@@ -546,14 +547,18 @@ class _Callers:
 
     def adapted(self, groups: Mapping[int, list[int]]) -> Module:
         """Rewrite all calls, and return the module."""
-        changed = False
-        for binding in self._graph.bindings:
+        changed: list[Value] = []
+
+        def adapted(binding: Binding) -> Sequence[Binding]:
             right = binding.right
-            if isinstance(right, CallTIR) and right.function == self._old.name:
-                self.adapt(binding, right, groups)
-                changed = True
-            else:
-                self.bindings.append(binding)
+            if not isinstance(right, CallTIR) or right.function != self._old.name:
+                return (binding,)
+            changed.append(binding.value)
+            self.bindings = []
+            self.adapt(binding, right, groups)
+            return self.bindings
+
+        bindings = replace_bindings(self._graph.bindings, adapted)
         if not changed:
             return self.module
-        return self.module.with_functions(replace(self._graph, bindings=tuple(self.bindings)))
+        return self.module.with_functions(replace(self._graph, bindings=bindings))

@@ -17,7 +17,8 @@ from ....ir.graph.nodes import (
     Value,
     VersionSwitch,
 )
-from ....ir.graph.visit import inner_bindings, used_operands, used_values
+from ....ir.graph.regions import map_regions
+from ....ir.graph.visit import all_bindings, inner_bindings, used_operands, used_values
 from ....ir.module import Module
 from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle, Removed
@@ -51,10 +52,11 @@ class DeadCode(Primitive):
 
     Notes
     -----
-    Bindings with effects remain: run-time checks and library calls. An update is dead if its value
-    is not used and is not the last value of a parameter. Functions and constants are removed if
-    they are unreachable from ``function`` and from every other graph that is not called. Cost:
-    linear in the size of the module.
+    Bindings with effects remain: run-time checks and library calls, also inside of branches and
+    loops. An unused loop without them is removed, even if it would not end. An update is dead if
+    its value is not used and is not the last value of a parameter. Functions and constants are
+    removed if they are unreachable from ``function`` and from every other graph that is not called.
+    Cost: linear in the size of the module.
 
     Names elsewhere: TVM ``relax.transform.DeadCodeElimination``; Halide: none.
 
@@ -95,18 +97,23 @@ class DeadCode(Primitive):
     def rewrite(self, state: State) -> Rewrite:
         """Keep the live bindings, found backward from the results."""
         graph = state.module.graph(self.function.function)
-        live = {r for r in graph.returned if isinstance(r, Value)}
-        kept: list[Binding] = []
         moved: dict[Handle, tuple[Handle, ...] | Removed] = {}
-        for binding in reversed(graph.bindings):
-            if binding.value in live or has_effect(state.module, binding):
-                kept.append(binding)
-                live.update(used_values((binding,)))
-            else:
-                moved[BindingRef(graph.name, binding.value.uid)] = Removed(
-                    "removed the unused binding"
-                )
-        module = state.module.with_functions(replace(graph, bindings=tuple(reversed(kept))))
+
+        def live_bindings(region: GraphFunc) -> tuple[Binding, ...]:
+            live = {r for r in region.returned if isinstance(r, Value)}
+            kept: list[Binding] = []
+            for binding in reversed(region.bindings):
+                if binding.value in live or has_effect(state.module, binding):
+                    kept.append(binding)
+                    live.update(used_values((binding,)))
+                    continue
+                for removed in all_bindings((binding,)):
+                    ref = BindingRef(graph.name, removed.value.uid)
+                    moved[ref] = Removed("removed the unused binding")
+            return tuple(reversed(kept))
+
+        bindings = map_regions(graph, live_bindings)
+        module = state.module.with_functions(replace(graph, bindings=bindings))
         return Rewrite(without_unreachable(module), moved=moved)
 
     @classmethod
@@ -129,14 +136,12 @@ def has_effect(module: Module, binding: Binding) -> bool:
 
 def _called(bindings: tuple[Binding, ...]) -> Iterator[str]:
     """Yield the names of the functions that bindings call, including those inside branches."""
-    for binding in bindings:
+    for binding in all_bindings(bindings):
         right = binding.right
         if isinstance(right, CallTIR | CallGraph | LaunchKernel):
             yield right.function
         if isinstance(right, CallTIR | LaunchKernel):
             yield from (v.function for v in right.versions)
-        for inner in inner_bindings(right):
-            yield from _called(inner)
 
 
 def without_unreachable(module: Module) -> Module:

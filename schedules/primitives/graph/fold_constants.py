@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from ....ir.graph.nodes import (
     Value,
 )
 from ....ir.graph.operators import get_operator
-from ....ir.graph.visit import map_operands, replace_values
+from ....ir.graph.visit import map_inner, map_operands, replace_values
 from ....ir.module import Constant, Module
 from ....ir.sizes import storage_bytes
 from ....ir.symbolic import Expr, const_value, product
@@ -109,13 +109,7 @@ class FoldConstants(Primitive):
         """Fold in program order, so that folded results are operands of further folding."""
         graph = state.module.graph(self.function.function)
         fold = _Fold(state.module, self.limit)
-        kept: list[Binding] = []
-        for binding in graph.bindings:
-            right = map_operands(binding.right, lambda o: fold.results.get(o, o))
-            if isinstance(right, Call) and fold.try_fold(binding.value, right):
-                continue
-            kept.append(replace(binding, right=right))
-        rebuilt = replace(graph, bindings=tuple(kept))
+        rebuilt = replace(graph, bindings=fold.bindings(graph.bindings))
         rebuilt = replace_values(rebuilt, fold.values)
         moved: dict[Handle, tuple[Handle, ...] | Removed] = {
             BindingRef(graph.name, v.uid): Removed("folded it into a constant") for v in fold.values
@@ -138,6 +132,16 @@ class _Fold:
         self._limit = limit
         self.values: dict[Value, Operand] = {}
         self.results: dict[Operand, Operand] = {}
+
+    def bindings(self, bindings: Sequence[Binding]) -> tuple[Binding, ...]:
+        """Fold the bindings of a list, and those of its branches and loops."""
+        kept: list[Binding] = []
+        for binding in bindings:
+            right = map_inner(binding.right, self.bindings)
+            right = map_operands(right, lambda o: self.results.get(o, o))
+            if not isinstance(right, Call) or not self.try_fold(binding.value, right):
+                kept.append(replace(binding, right=right))
+        return tuple(kept)
 
     def _argument(self, operand: Operand) -> Any:
         match operand:

@@ -22,7 +22,15 @@ from ....ir.graph.nodes import (
     TensorInfo,
     Value,
 )
-from ....ir.graph.visit import inner_bindings, map_operands, operands_of, users
+from ....ir.graph.regions import region_of, regions, replace_bindings
+from ....ir.graph.visit import (
+    all_bindings,
+    inner_bindings,
+    map_operands,
+    operands_of,
+    used_values,
+    users,
+)
 from ....ir.identity import Names, UidSource, fresh_name
 from ....ir.module import Module
 from ....ir.naming import bounded_name
@@ -126,7 +134,8 @@ class FuseOps(Primitive):
         wrong = list(graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE))
         yield from wrong
         if not wrong and self.bindings:
-            yield from self._choice(state.module.graph(self.function.function))
+            graph = state.module.graph(self.function.function)
+            yield from self._choice(region_of(graph, self.bindings[0].uid))
 
     def _choice(self, graph: GraphFunc) -> Iterator[Problem]:
         wanted = {r.uid for r in self.bindings}
@@ -162,9 +171,14 @@ class FuseOps(Primitive):
         graph = state.module.graph(self.function.function)
         wanted = {r.uid for r in self.bindings}
         if wanted:
-            groups = [[b for b in graph.bindings if b.value.uid in wanted]]
+            groups = [[b for b in all_bindings(graph.bindings) if b.value.uid in wanted]]
         else:
-            groups = Grouping(state.module, graph).groups()
+            updates = InPlaceUpdates(graph)
+            groups = [
+                group
+                for region in regions(graph)
+                for group in Grouping(state.module, region, updates).groups()
+            ]
         extraction = _Extraction(state.module, graph, UidSource(state.ordinal))
         for group in groups:
             extraction.add(group)
@@ -208,7 +222,7 @@ def _reentering_paths(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[P
     inside = {b.value for b in chosen}
     dependent: set[Value] = set()
     for binding in graph.bindings:
-        sources = {o for o in operands_of(binding.right) if isinstance(o, Value)}
+        sources = set(used_values((binding,)))
         if binding.value in inside:
             through = sources & dependent
             if through:
@@ -226,8 +240,10 @@ def _reentering_paths(graph: GraphFunc, chosen: Sequence[Binding]) -> Iterator[P
 class Grouping:
     """Automatic grouping of the kernel calls of a function."""
 
-    def __init__(self, module: Module, graph: GraphFunc) -> None:
-        """Derive the pattern kind of every kernel."""
+    def __init__(
+        self, module: Module, graph: GraphFunc, updates: InPlaceUpdates | None = None
+    ) -> None:
+        """Derive the pattern kind of every kernel; the graph may be one of :func:`regions`."""
         self._graph = graph
         self._returned = frozenset(graph.returned)
         self._uses = users(graph)
@@ -236,7 +252,7 @@ class Grouping:
             for k, binding in enumerate(graph.bindings)
             for value in (binding.value, *_inner_values(binding))
         }
-        self._updates = InPlaceUpdates(graph)
+        self._updates = InPlaceUpdates(graph) if updates is None else updates
         self._kinds: dict[Value, PatternKind] = {
             b.value: pattern_kind(module.prim(b.right.function))
             for b in graph.bindings
@@ -299,11 +315,9 @@ class Grouping:
 
 
 def _inner_values(binding: Binding) -> Iterator[Value]:
-    """Yield the values of the bindings in branches."""
+    """Yield the values of the bindings in branches and loops."""
     for inner in inner_bindings(binding.right):
-        for nested in inner:
-            yield nested.value
-            yield from _inner_values(nested)
+        yield from (nested.value for nested in all_bindings(inner))
 
 
 def _joined(
@@ -396,11 +410,13 @@ class _Extraction:
 
     def finish(self) -> Module:
         """Return the module with the calls of the groups."""
-        bindings = tuple(
-            self._calls.get(b.value, b) for b in self._graph.bindings if b.value not in self._inside
-        )
+        bindings = replace_bindings(self._graph.bindings, self._extracted)
         graph = replace(self._graph, bindings=bindings)
         return self._module.with_functions(*self._functions, graph)
+
+    def _extracted(self, binding: Binding) -> tuple[Binding, ...]:
+        """Return the binding, or the call of its group if it is the last member."""
+        return () if binding.value in self._inside else (self._calls.get(binding.value, binding),)
 
 
 def _parameter_name(key: str) -> str:

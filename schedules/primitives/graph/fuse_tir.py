@@ -22,7 +22,8 @@ from ....ir.graph.nodes import (
     Value,
 )
 from ....ir.graph.operators import get_operator
-from ....ir.graph.visit import inner_bindings
+from ....ir.graph.regions import replace_bindings
+from ....ir.graph.visit import all_bindings
 from ....ir.identity import NO_ORIGIN, Origins, UidSource
 from ....ir.loop.nodes import Buffer, BufferParam, Param, PrimFunc, ScalarParam, Stmt
 from ....ir.loop.visit import seq
@@ -136,7 +137,7 @@ class FuseTir(Primitive):
     def _groups(self, module: Module) -> dict[str, GraphFunc]:
         return {
             b.right.function: module.graph(b.right.function)
-            for b in module.graph(self.function.function).bindings
+            for b in all_bindings(module.graph(self.function.function).bindings)
             if isinstance(b.right, CallGraph) and is_group(module, b.right.function)
         }
 
@@ -147,16 +148,17 @@ class FuseTir(Primitive):
         base = state.module.without(*groups)
         table = KernelTable(base)
         fused: list[FunctionRef] = []
-        bindings: list[Binding] = []
-        for binding in graph.bindings:
+
+        def joined(binding: Binding) -> tuple[Binding]:
             right = binding.right
-            if isinstance(right, CallGraph) and right.function in groups:
-                call = _joined_call(state, groups[right.function], binding, right, table)
-                fused.append(FunctionRef(call.function))
-                bindings.append(replace(binding, right=call))
-            else:
-                bindings.append(binding)
-        module = table.module().with_functions(replace(graph, bindings=tuple(bindings)))
+            if not isinstance(right, CallGraph) or right.function not in groups:
+                return (binding,)
+            call = _joined_call(state, groups[right.function], binding, right, table)
+            fused.append(FunctionRef(call.function))
+            return (replace(binding, right=call),)
+
+        bindings = replace_bindings(graph.bindings, joined)
+        module = table.module().with_functions(replace(graph, bindings=bindings))
         module = without_unused(module, state.module)
         return Rewrite(module, tuple(dict.fromkeys(fused)))
 
@@ -169,7 +171,8 @@ class FuseTir(Primitive):
 
 
 def _calls(graph: GraphFunc, name: str) -> bool:
-    return any(isinstance(b.right, CallGraph) and b.right.function == name for b in graph.bindings)
+    calls = (b.right for b in all_bindings(graph.bindings) if isinstance(b.right, CallGraph))
+    return any(call.function == name for call in calls)
 
 
 def is_group(module: Module, name: str) -> bool:
@@ -180,7 +183,7 @@ def is_group(module: Module, name: str) -> bool:
 
 def calls_groups(module: Module, name: str) -> bool:
     """Return whether a graph-level function calls a group of ``fuse_ops``."""
-    calls = (b.right for b in module.graph(name).bindings)
+    calls = (b.right for b in all_bindings(module.graph(name).bindings))
     return any(isinstance(c, CallGraph) and is_group(module, c.function) for c in calls)
 
 
@@ -231,13 +234,11 @@ def called_kernels(module: Module) -> set[str]:
 
 
 def _called(bindings: tuple[Binding, ...]) -> Iterator[str]:
-    for binding in bindings:
+    for binding in all_bindings(bindings):
         right = binding.right
         if isinstance(right, CallTIR | LaunchKernel):
             yield right.function
             yield from (v.function for v in right.versions)
-        for inner in inner_bindings(right):
-            yield from _called(inner)
 
 
 def without_unused(module: Module, before: Module) -> Module:

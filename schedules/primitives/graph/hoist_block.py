@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ....ir.graph.nodes import Binding, CallTIR, GraphFunc, Operand, TensorInfo, Value
+from ....ir.graph.regions import replace_bindings
+from ....ir.graph.visit import all_values
 from ....ir.identity import UidSource, fresh_name
 from ....ir.loop.nodes import (
     Block,
@@ -120,8 +122,8 @@ class HoistBlock(Primitive):
         )
         READS_INPUTS = "the nest reads only inputs of the function"
         PLAIN_CALLS = (
-            "all calls of the function are plain: in the dataflow stage, outside of branches and "
-            "groups, and without versions"
+            "all calls of the function are plain: in the dataflow stage, outside of groups, and "
+            "without versions"
         )
 
     block: BlockRef
@@ -267,18 +269,18 @@ class _Split:
 
     def adapt(self, module: Module, graph: GraphFunc) -> Module:
         """Return the module with calls of the new kernel before those of the old one in a graph."""
-        taken = {b.value.name for b in graph.bindings} | {p.value.name for p in graph.params}
-        bindings: list[Binding] = []
-        for binding in graph.bindings:
+        taken = {v.name for v in all_values(graph)}
+        changed: list[Value] = []
+
+        def adapted(binding: Binding) -> Sequence[Binding]:
             right = binding.right
-            if isinstance(right, CallTIR) and right.function == self._func.name:
-                made = self._calls(binding, right, taken)
-                bindings.extend(made)
-            else:
-                bindings.append(binding)
-        if len(bindings) == len(graph.bindings):
-            return module
-        return module.with_functions(replace(graph, bindings=tuple(bindings)))
+            if not isinstance(right, CallTIR) or right.function != self._func.name:
+                return (binding,)
+            changed.append(binding.value)
+            return self._calls(binding, right, taken)
+
+        bindings = replace_bindings(graph.bindings, adapted)
+        return module.with_functions(replace(graph, bindings=bindings)) if changed else module
 
     def _calls(self, binding: Binding, call: CallTIR, taken: set[str]) -> tuple[Binding, Binding]:
         terms = call_symbols(self._func, call)

@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from ....ir.graph.in_place_updates import InPlaceUpdates
 from ....ir.graph.nodes import (
     Binding,
-    Branch,
     Call,
     CallTIR,
     GraphFunc,
-    IfElse,
     Info,
     MakeTuple,
     MatchCast,
@@ -23,7 +21,7 @@ from ....ir.graph.nodes import (
     operand_info,
 )
 from ....ir.graph.operators import LoweredGraph, get_operator, lower_call
-from ....ir.graph.visit import all_bindings, map_operands, map_updates
+from ....ir.graph.visit import Rewriting, all_bindings, all_values, map_updates
 from ....ir.identity import Names, UidSource
 from ...apply import Primitive, Rewrite
 from ...handles import FunctionRef, Handle
@@ -109,7 +107,7 @@ class Legalize(Primitive):
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
         """Yield the step for a selected graph with operators to lower."""
         found = state.module.functions.get(selection.function)
-        if isinstance(found, GraphFunc) and any(map(_needs_lowering, found.bindings)):
+        if isinstance(found, GraphFunc) and any(map(_needs_lowering, all_bindings(found.bindings))):
             yield cls(FunctionRef(selection.function))
 
 
@@ -131,8 +129,7 @@ class _Legalization:
         self.mint = mint
         self.facts = graph.facts
         self.decisions = InPlaceUpdates(graph)
-        values = [b.value.name for b in all_bindings(graph.bindings)]
-        self.names = Names([*values, *(p.value.name for p in graph.params)])
+        self.names = Names(v.name for v in all_values(graph))
         self.replaced: dict[Value, Value] = {}
 
     def function(self) -> GraphFunc:
@@ -149,14 +146,9 @@ class _Legalization:
 
     def bindings(self, bindings: Iterable[Binding]) -> Iterator[Binding]:
         """Lower the operators of a list of bindings."""
+        inner = Rewriting(operand=self.changed, bindings=lambda b: tuple(self.bindings(b)))
         for binding in bindings:
-            right = binding.right
-            if isinstance(right, IfElse):
-                sides = self._branch(right.then), self._branch(right.otherwise)
-                choice = IfElse(self.changed(right.condition), *sides)
-                yield replace(binding, right=choice)
-            else:
-                yield from self._binding(replace(binding, right=map_operands(right, self.changed)))
+            yield from self._binding(replace(binding, right=inner.apply(binding.right)))
 
     def _binding(self, binding: Binding) -> Iterator[Binding]:
         right = binding.right
@@ -207,7 +199,3 @@ class _Legalization:
         new = Value(value.uid, value.name, info)
         self.replaced[value] = new
         return new
-
-    def _branch(self, branch: Branch) -> Branch:
-        inner = tuple(self.bindings(branch.bindings))
-        return Branch(inner, tuple(map(self.changed, branch.results)))

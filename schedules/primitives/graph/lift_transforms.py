@@ -21,7 +21,9 @@ from ....ir.graph.nodes import (
     TensorInfo,
     Value,
 )
+from ....ir.graph.regions import replace_bindings
 from ....ir.graph.visit import (
+    all_bindings,
     map_bindings,
     operands_of,
     replace_values,
@@ -133,7 +135,7 @@ class LiftTransforms(Primitive):
         lifted = liftable(graph, frozenset(ref.uid for ref in self.keep))
         if not lifted:
             return Rewrite(state.module, (self.function,))
-        kept = tuple(b for b in graph.bindings if b.value not in lifted)
+        kept = replace_bindings(graph.bindings, lambda b: () if b.value in lifted else (b,))
         results = [r for r in graph.returned if isinstance(r, Value)]
         crossing = [v for v in dict.fromkeys((*used_values(kept), *results)) if v in lifted]
         refs = {v: _reference(v, state.module) for v in crossing}
@@ -184,7 +186,7 @@ def liftable(graph: GraphFunc, kept: AbstractSet[Uid] = frozenset()) -> dict[Val
     Those of ``kept`` are left out, and so are all that depend on them.
     """
     found: dict[Value, Binding] = {}
-    for binding in graph.bindings:
+    for binding in all_bindings(graph.bindings):
         if binding.value.uid in kept:
             continue
         right = binding.right

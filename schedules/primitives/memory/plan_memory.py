@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....ir.graph.nodes import Binding, Call, CallGraph, GraphFunc
 from ....ir.graph.operators import get_operator
 from ....ir.graph.plan import plan_memory
-from ....ir.graph.visit import inner_bindings
+from ....ir.graph.visit import all_bindings
 from ....ir.module import Module
 from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle
@@ -128,11 +128,9 @@ def _without_groups(module: Module, planned: GraphFunc) -> Module:
 
 def called_graphs(bindings: Sequence[Binding]) -> Iterator[str]:
     """Yield the names of the graph-level functions that bindings call."""
-    for binding in bindings:
+    for binding in all_bindings(bindings):
         if isinstance(binding.right, CallGraph):
             yield binding.right.function
-        for inner in inner_bindings(binding.right):
-            yield from called_graphs(inner)
 
 
 def _unlowered(module: Module, graph: GraphFunc) -> Iterator[tuple[GraphFunc, Binding]]:
@@ -140,19 +138,12 @@ def _unlowered(module: Module, graph: GraphFunc) -> Iterator[tuple[GraphFunc, Bi
     waiting, seen = [graph], {graph.name}
     while waiting:
         own = waiting.pop()
-        yield from ((own, b) for b in _all(own.bindings) if does_work(b))
+        yield from ((own, b) for b in all_bindings(own.bindings) if does_work(b))
         for name in called_graphs(own.bindings):
             callee = module.functions.get(name)
             if isinstance(callee, GraphFunc) and name not in seen:
                 seen.add(name)
                 waiting.append(callee)
-
-
-def _all(bindings: Sequence[Binding]) -> Iterator[Binding]:
-    for binding in bindings:
-        yield binding
-        for inner in inner_bindings(binding.right):
-            yield from _all(inner)
 
 
 def does_work(binding: Binding) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.graph.nodes import Binding, CallGraph, CallTIR, GraphFunc, IfElse, LaunchKernel
+from ....ir.graph.nodes import CallGraph, CallTIR, GraphFunc, LaunchKernel
+from ....ir.graph.visit import all_bindings
 from ....ir.loop.nodes import PrimFunc
 from ....ir.symbolic import (
     TRUE,
@@ -244,18 +245,10 @@ def _symbols(info: object) -> frozenset[Var]:
     return frozenset(v for d in dims for v in free_vars(d))
 
 
-def _bindings(bindings: tuple[Binding, ...]) -> Iterator[Binding]:
-    for binding in bindings:
-        yield binding
-        if isinstance(binding.right, IfElse):
-            yield from _bindings(binding.right.then.bindings)
-            yield from _bindings(binding.right.otherwise.bindings)
-
-
 def _uncheckable(state: State, graph: GraphFunc, name: str) -> str | None:
     """Return why a caller cannot check a fact of a kernel at its own entry, else None."""
     called = False
-    for binding in _bindings(graph.bindings):
+    for binding in all_bindings(graph.bindings):
         match binding.right:
             case LaunchKernel(function=function, versions=versions) if name == function or any(
                 v.function == name for v in versions
@@ -267,7 +260,7 @@ def _uncheckable(state: State, graph: GraphFunc, name: str) -> str | None:
                 called |= function == name
             case _:
                 pass
-    others = (b for g in state.module.graphs for b in _bindings(g.bindings))
+    others = (b for g in state.module.graphs for b in all_bindings(g.bindings))
     calls = (b.right for b in others if isinstance(b.right, CallGraph))
     if called and any(c.function == graph.name for c in calls):
         return f"{name!r} is called in {graph.name!r}, which another function calls"
@@ -278,7 +271,7 @@ def _claims(graph: GraphFunc, function: PrimFunc, claim: Bool) -> tuple[Bool, ..
     """Return the fact in terms of the symbols of the caller, for each call."""
     calls = [
         b.right
-        for b in _bindings(graph.bindings)
+        for b in all_bindings(graph.bindings)
         if isinstance(b.right, CallTIR) and b.right.function == function.name
     ]
     found = (substitute(claim, call_symbols(function, c)) for c in calls)

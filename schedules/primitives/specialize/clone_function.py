@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....ir.graph.nodes import Binding, CallTIR
+from ....ir.graph.regions import replace_bindings
+from ....ir.graph.visit import all_bindings, all_values
 from ....ir.identity import fresh_name
 from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle
@@ -127,9 +129,11 @@ class CloneFunction(Primitive):
         module = state.module.with_functions(replace(old, name=name))
         wanted = {(s.function, s.uid) for s in self.call_sites}
         for graph in module.graphs:
-            bindings = tuple(
-                _redirected(b, name) if (graph.name, b.value.uid) in wanted else b
-                for b in graph.bindings
+            bindings = replace_bindings(
+                graph.bindings,
+                lambda b, of=graph.name: (
+                    _redirected(b, name) if (of, b.value.uid) in wanted else b,
+                ),
             )
             module = module.with_functions(replace(graph, bindings=bindings))
         return Rewrite(module, (FunctionRef(name),))
@@ -140,7 +144,7 @@ class CloneFunction(Primitive):
         if not isinstance(selection, BindingRef):
             return
         for graph in state.module.graphs:
-            for binding in graph.bindings:
+            for binding in all_bindings(graph.bindings):
                 right = binding.right
                 here = graph.name == selection.function and binding.value.uid == selection.uid
                 shared = (
@@ -154,14 +158,13 @@ class CloneFunction(Primitive):
 
 def _name(state: State, site: BindingRef) -> str:
     graph = state.module.graph(site.function)
-    values = (*(p.value for p in graph.params), *(b.value for b in graph.bindings))
-    return next(v.name for v in values if v.uid == site.uid)
+    return next(v.name for v in all_values(graph) if v.uid == site.uid)
 
 
 def callers(state: State, kernel: str) -> Iterator[tuple[str, Binding]]:
     """Yield the calls of a kernel: the name of the calling graph, and the binding."""
     for graph in state.module.graphs:
-        for binding in graph.bindings:
+        for binding in all_bindings(graph.bindings):
             if isinstance(binding.right, CallTIR) and binding.right.function == kernel:
                 yield graph.name, binding
 

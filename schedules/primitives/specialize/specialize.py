@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import lcm
 
-from ....ir.graph.nodes import Binding, CallTIR, IfElse, KernelVersion
+from ....ir.graph.nodes import Binding, CallTIR, KernelVersion
+from ....ir.graph.regions import replace_bindings
 from ....ir.identity import fresh_name
 from ....ir.loop.nodes import PrimFunc
 from ....ir.symbolic import (
@@ -99,7 +100,7 @@ class Specialize(Primitive):
         CHOOSING_CALLS = (
             "the calls of the function can choose a version: none is in the memory stage or in a "
             "group of ``fuse_ops``, and the function is not itself a version of another kernel; "
-            "calls in branches may choose"
+            "calls in branches and loops may choose"
         )
 
     function: FunctionRef
@@ -170,7 +171,9 @@ class Specialize(Primitive):
         version = with_symbols(old, name, {symbol: self._replacement(symbol)})
         module = state.module.with_functions(version)
         for graph in state.module.graphs:
-            bindings = tuple(self._updated(b, old, name, symbol) for b in graph.bindings)
+            bindings = replace_bindings(
+                graph.bindings, lambda b: (self._updated(b, old, name, symbol),)
+            )
             module = module.with_functions(replace(graph, bindings=bindings))
         return Rewrite(module, (FunctionRef(name),))
 
@@ -210,20 +213,11 @@ class Specialize(Primitive):
         return all_of(*parts)
 
     def _updated(self, binding: Binding, old: PrimFunc, name: str, symbol: Var) -> Binding:
-        """Return a binding with the version added to its call, or to calls in its branches."""
+        """Return a binding with the version added to its call."""
         right = binding.right
         if isinstance(right, CallTIR) and right.function == old.name:
             return self._with_version(binding, right, old, name, symbol)
-        if not isinstance(right, IfElse):
-            return binding
-        then, otherwise = (
-            replace(
-                branch,
-                bindings=tuple(self._updated(b, old, name, symbol) for b in branch.bindings),
-            )
-            for branch in (right.then, right.otherwise)
-        )
-        return replace(binding, right=replace(right, then=then, otherwise=otherwise))
+        return binding
 
     def _with_version(
         self, binding: Binding, call: CallTIR, old: PrimFunc, name: str, symbol: Var

@@ -97,7 +97,7 @@ def test_only_the_cycle_of_exchanged_states_needs_new_memory() -> None:
     assert str(plan_memory(module, module.graph())).splitlines()[2:] == [
         "    b_kept_storage = alloc_storage(32)",
         "    b_kept = view(b_kept_storage, 0, Tensor[(8,), f32])",
-        '    copy_b_kept = copy(b, b_kept, "states are exchanged")',
+        '    copy_b_kept = copy(b, b_kept, "values are exchanged")',
         "    copy_b = copy(a, b, \"the last value of 'b'\")",
         "    copy_a = copy(b_kept, a, \"the last value of 'a'\")",
         "    kill(b_kept_storage)",

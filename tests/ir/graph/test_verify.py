@@ -103,6 +103,29 @@ SAME_UID = replace(B[0], value=replace(B[0].value, uid=B[1].value.uid))
 SAME_NAME = replace(B[0], value=replace(B[0].value, name="x"))
 BAD_NAME = replace(B[0], value=replace(B[0].value, name="a.b"))
 
+
+def loop(old: str, new: str | None = None) -> Module:
+    """Return a module with a loop, of which one part is replaced."""
+    text = """\
+k = symbols("k", lower=0)
+
+@graph_func
+def main(x: Tensor[(4,), f32], wide: Tensor[(5,), f32], c: Tensor[(), bool]):
+    @loop(k)
+    def y(h: Tensor[(4,), f32] = x):
+        while c:
+            a = relu(h)
+            return a
+    return y
+"""
+    if old == "while x":
+        return parse(text.replace("while c", old))
+    if old == "while c":
+        body = text.replace("        while c:\n", "").replace("            ", "        ")
+        return parse(body)
+    return parse(text.replace(old, new or ""))
+
+
 BROKEN: list[tuple[str, str, Module]] = [
     ("G1", "2 values have uid", edit("main", bindings=(SAME_UID, *B[1:]))),
     ("G2", "2 values are named 'x'", edit("main", bindings=(SAME_NAME, *B[1:]))),
@@ -306,6 +329,9 @@ BROKEN: list[tuple[str, str, Module]] = [
         "initial value of parameter 'state': axis 0: expected n, got 4",
         changed("state: State[Tensor[(n,), f32]]", 'state: State[Tensor[(n,), f32], const("w")]'),
     ),
+    ("G21", "expected a condition Tensor[(), bool], got x: Tensor[(4,), f32]", loop("while x")),
+    ("G22", "neither a count nor a condition", loop("while c", "")),
+    ("G23", "'h' is annotated Tensor[(4,), f32], but its initial value is", loop("= x", "= wide")),
     (
         "G20",
         "parameter 'state' has access mode 'inout' but an initial value",

@@ -141,6 +141,7 @@ constant("scale", (), f32)
 
 n, seq = symbols("n seq", lower=1)
 k = symbols("k")
+index, left = symbols("index left", lower=0)
 
 @graph_func(version=2)
 def main(
@@ -186,6 +187,16 @@ def main(
         q: Tuple[Tensor[(n,), f32], Shape[(n,)]] = (p, (n,))
     else:
         q = (e, (n,))
+    @loop(index, count=n)
+    def folded(
+        sums: Tensor[(8,), f32] = const("later", Tensor[(8,), f32]),
+        part: Tensor[(4,), f32] = each(g),
+    ) -> Tuple[Tensor[(8,), f32], Tensor[(left,), bool]]:
+        going: Tensor[(), bool] = check_all(sums, part)
+        while going:
+            with attributes(stream=2):
+                more: Tensor[(8,), f32] = add(sums, part)
+            return more, going
     new: Tuple[Tensor[(n, 16), f32], Tensor[(), f32]] = call_tir(
         append, cache, y, total, updates=(0, 2)
     )

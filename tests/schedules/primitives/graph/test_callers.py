@@ -52,6 +52,22 @@ def main(x: Tensor[(b, s, 8), f32], p: Tensor[(), bool]):
     return z
 """
 
+LOOPED = """
+b, s, k = symbols("b s k", lower=0)
+
+@graph_func
+def main(x: Tensor[(b, s, 8), f32]):
+    @loop(k, count=b)
+    def y(c: Tensor[(b, s, 8), f32] = x, e: Tensor[(s, 8), f32] = each(x)):
+        unused = exp(c)
+        half = full((), 0.5, dtype="f32")
+        r = relu(c)
+        t = multiply(r, half)
+        u = add(t, e)
+        return u
+    return y
+"""
+
 PIECES = """
 b, s = symbols("b s", lower=1)
 
@@ -170,14 +186,32 @@ def test_collapse_dims_needs_plain_calls():
         launched(), CollapseDims(RELU), CollapseDims.Requires.PLAIN_CALLS, "in the memory stage"
     )
     rejected(
-        lowered(BRANCHES), CollapseDims(RELU), CollapseDims.Requires.PLAIN_CALLS, "in a branch"
-    )
-    rejected(
         grouped(),
         CollapseDims(FunctionRef("negative")),
         CollapseDims.Requires.PLAIN_CALLS,
         "in a group of fuse_ops",
     )
+
+
+def test_calls_in_branches_and_loops_are_adapted():
+    schedule = lowered(BRANCHES)
+    schedule.collapse_dims(RELU)
+    assert [b.rank for b in schedule.module.prim("relu").buffer_params] == [1, 1]
+    assert all(same(schedule, X, np.array(p)) for p in (True, False))
+    looped = lowered(LOOPED)
+    looped.collapse_dims(RELU)
+    assert same(looped, X)
+    assert same(looped, X[:0])
+
+
+def test_steps_see_the_bindings_of_loops():
+    schedule = Schedule(parse(LOOPED))
+    schedule.lower_graph(MAIN)
+    names = [f.name for f in schedule.module.prims]
+    assert "fused_relu_multiply_add" in names
+    assert "relu" not in names
+    assert same(schedule, X)
+    assert same(schedule, X[:0])
 
 
 def test_hoisting_splits_a_kernel_in_two():
