@@ -29,7 +29,7 @@ class ScheduleMethods:
         """Return the blocks directly inside a loop or a block."""
     def get_consumers(self, block: BlockRef | str) -> tuple[BlockRef, ...]:
         """Return the blocks that read the buffers a block writes."""
-    def get_extent(self, loop: LoopRef | str) -> int:
+    def get_extent(self, loop: LoopRef | str) -> SymInt:
         """Return the number of iterations of a loop, an integer or a symbolic term."""
     def get_function(self, name: str) -> FunctionRef:
         """Return a function of the module by name."""
@@ -199,6 +199,34 @@ class ScheduleMethods:
         """Factor a reduction into partial results per iteration of a loop, and a block combining them."""
     def scan_blocks(self, block: BlockRef | str, size: int) -> tuple[BlockRef, BlockRef]:
         """Split a scan into parts that run independently: totals, their scan, and the scans."""
+    def sample_categorical(
+        self,
+        candidates: Sequence[int],
+        probabilities: Sequence[float] | None = None,
+        decision: int | None = None,
+    ) -> int:
+        """Draw one of some integers."""
+    def sample_compute_location(
+        self, block: BlockRef | str, decision: int | None = None
+    ) -> LoopRef:
+        """Draw a loop to which ``compute_at`` can move a block."""
+    def sample_partitioned_tile(
+        self,
+        loop: LoopRef | str,
+        n: int,
+        partition_pos: int,
+        innerpart_factor: int = 1,
+        decision: Sequence[int] | None = None,
+    ) -> tuple[int, ...]:
+        """Draw tile sizes of a loop whose inner part is a multiple of a factor."""
+    def sample_perfect_tile(
+        self,
+        loop: LoopRef | str,
+        n: int,
+        max_innermost_factor: int = 16,
+        decision: Sequence[int] | None = None,
+    ) -> tuple[int, ...]:
+        """Draw tile sizes of a loop, whose product is the extent of the loop."""
     def assume(
         self,
         function: FunctionRef | str,

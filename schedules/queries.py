@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..ir.analysis import consumers, producers
 from ..ir.loop.nodes import PrimFunc
 from ..ir.loop.visit import children
-from ..ir.symbolic import const_value
+from ..ir.symbolic import Expr, const_value
 from .apply import Query
 from .handles import (
     BindingRef,
@@ -190,7 +190,7 @@ class GetBuffers(Query):
         return tuple(buffer_ref(self.block.function, buffer) for buffer in found)
 
 
-@query(returns=int)
+@query(returns=Expr | int)
 @dataclass(frozen=True, slots=True)
 class GetExtent(Query):
     """Return the number of iterations of a loop, an integer or a symbolic term.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
@@ -19,13 +19,14 @@ from ..progress import ProgressOption
 from ..target.target import Target, as_target
 from .apply import Applied, Composite, Primitive, apply, check
 from .describe import describe
-from .handles import Handle
+from .handles import FunctionRef, Handle
 from .history import History, Node
 from .listing import Parts, listing
 from .methods import ScheduleMethods
 from .open_group import OpenGroup
 from .problem import ParameterError, Problems, ScheduleError, StaleEditError
 from .replay import Replay, replay
+from .similar import SimilarKernels, apply_to_similar
 from .state import State
 from .step import Step, returned_shape
 from .suggest import Suggestions, suggest
@@ -447,6 +448,38 @@ class Schedule(ScheduleMethods):
         self._notify()
         return outcome
 
+    def apply_to_similar(
+        self, function: FunctionRef | str, to: Iterable[FunctionRef | str] | None = None
+    ) -> SimilarKernels:
+        """Apply the steps of one kernel to all kernels that accept them.
+
+        A kernel accepts the steps if it has a block of the same form, and every step is legal. A
+        kernel that does not accept them is not changed. The steps of all kernels are one version.
+
+        Parameters
+        ----------
+        function : FunctionRef or str
+            The kernel whose steps to apply, those of functions made from it included.
+        to : iterable of FunctionRef or str, optional
+            The kernels to try. By default all other loop-level functions without a schedule.
+
+        Returns
+        -------
+        SimilarKernels
+            Which kernels accept the steps, and the reasons of the others; ``print`` shows a table.
+
+        Raises
+        ------
+        TraceError
+            If no step of the trace changes the kernel, or a name is not that of another kernel.
+        """
+        with self._lock:
+            names = None if to is None else [_function_name(item) for item in to]
+            found = apply_to_similar(self.state, _function_name(function), names)
+            self._head = self._history.extended(self._head, found.state)
+        self._notify()
+        return found
+
     def undo(self) -> Node:
         """Move the head back by one version.
 
@@ -537,6 +570,10 @@ class Schedule(ScheduleMethods):
     def __iter__(self) -> Iterator[PrimFunc]:
         """Yield the loop-level functions at the head."""
         return iter(self.module.prims)
+
+
+def _function_name(function: FunctionRef | str) -> str:
+    return function if isinstance(function, str) else function.function
 
 
 def _started(state: State) -> tuple[History, Node]:

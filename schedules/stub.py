@@ -122,7 +122,7 @@ def returned_text(step: type[Step]) -> str:
     if returned_shape(step) == "none":
         return "None"
     if returned_shape(step) == "one":
-        return step.returns.__name__
+        return getattr(step.returns, "__name__", "SymInt")
     items = ("..." if a is Ellipsis else a.__name__ for a in get_args(step.returns))
     return f"tuple[{', '.join(items)}]"
 

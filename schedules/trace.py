@@ -162,6 +162,11 @@ class Trace:
         """Return a step whose operands have other step numbers."""
         return _renumbered(step, lambda number: position.get(number, -1))
 
+    @staticmethod
+    def mapped(step: TraceStep, move: Callable[[ResultOf], ResultOf]) -> TraceStep:
+        """Return a step with other operands."""
+        return _mapped(step, move)
+
     def appended(self, *steps: TraceStep) -> Trace:
         """Return the trace with steps added at the end, after all groups."""
         return Trace((*self.steps, *steps), self.groups)

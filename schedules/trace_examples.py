@@ -76,6 +76,45 @@ by a block that they contain or that accesses them. So a trace replays on a kern
 `print(outcome)` shows each step that did not apply, with the reason. `trace.pruned()` is the trace
 without lookups whose results no step uses; the workbench saves this trace.
 
+## Random decisions
+
+`sample_perfect_tile`, `sample_partitioned_tile`, `sample_categorical`, and
+`sample_compute_location` draw tile sizes, an integer, or a loop at random, and do not change the
+program. Later steps use their results:
+
+```python
+sch = tilewright.Schedule(module, seed=1)
+outer, inner = sch.sample_perfect_tile("i", n=2)
+sch.split("i", factors=(outer, inner))
+```
+
+The trace contains the drawn sizes as the argument `decision`, in Python as in JSON:
+
+```python
+size, size_2 = sch.sample_perfect_tile(loop=i, n=2, max_innermost_factor=16, decision=(8, 12))
+i_0, i_1 = sch.split(loop=i, factors=(size, size_2))
+```
+
+A replay uses the decision, whatever the seed of the schedule, and so leads to the same code. A
+decision that does not fit another program is an error that states the legal ones. Without the
+argument, `trace.changed(k, decision=None)`, a replay draws a new decision.
+
+## Similar kernels
+
+`sch.apply_to_similar("matmul_1")` applies the steps of one kernel to all other unscheduled kernels
+that accept them, and returns a report:
+
+```text
+kernel             accepted  steps     reason
+-----------------  --------  --------  --------------------------------------------------
+softmax            no        0 of 30   no block has the form 'spatial, spatial, reduce...'
+fused_matmul_relu  yes       30 of 30
+```
+
+A kernel accepts the steps if it has a block of the form of the first block that they look up, and
+every step is legal on it. Otherwise it is not changed. The steps of all kernels are recorded in the
+trace, and are one version of the history. `to=[...]` limits the kernels.
+
 ## Composite steps
 
 A composite step is a function of steps. The steps that it applies are recorded as one group. A

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 FUNCTION = FunctionRef("random")
 FAMILIES = (
-    "annotate", "caching", "layout", "loops", "placement", "reduction", "specialize", "tensorize",
+    "annotate", "caching", "layout", "loops", "placement", "reduction", "sample", "specialize",
+    "tensorize",
 )  # fmt: skip
 VERBS = tuple(
     c.verb() for c in primitives() if c.family in FAMILIES and c.verb() != "clone_function"
@@ -53,7 +54,8 @@ ON_GRAPHS = (
 )  # fmt: skip
 """Primitives and composites that change graph functions, or the calls of a function."""
 
-UNCOUNTED = ("annotate", "unannotate", "add_unit_loop")
+SAMPLES = tuple(c.verb() for c in primitives() if c.family == "sample")
+UNCOUNTED = ("annotate", "unannotate", "add_unit_loop", *SAMPLES)
 """Steps that do not change the generated code, or only by loops of one iteration."""
 
 KINDS = ("bind", "parallel", "unroll", "vectorize")

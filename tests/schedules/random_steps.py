@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 FUNCTION = "random"
 """The name of the functions that `prim_funcs`, `chains` and `scans` draw."""
-LOOP_FAMILIES = ("annotate", "caching", "layout", "loops", "placement", "reduction", "tensorize")
+LOOP_FAMILIES = (
+    "annotate", "caching", "layout", "loops", "placement", "reduction", "sample", "tensorize",
+)  # fmt: skip
 
 
 class EnoughError(Exception):

@@ -1,0 +1,1 @@
+"""Steps that draw a random decision, which the trace records and a replay imposes."""
