@@ -213,6 +213,7 @@ class Bench:
                 compiled.runner, name, sample_inputs(function, samples), options,
                 report=progress, cancel=_cancel_token(progress), timeout=TIMEOUT,
             )  # fmt: skip
+        total = max(measured.median, sum(measured.kernels.values()))
         return Measurement(
             state=compiled.node,
             function=name,
@@ -222,17 +223,22 @@ class Bench:
             low=measured.low,
             high=measured.high,
             compile_ms=compiled.milliseconds,
-            kernels=_kernels(measured.kernels, measured.launches),
+            kernels=_kernels(measured.kernels, measured.launches, total),
             conditions=options.text(measured.threads),
             alone=measured.alone,
+            emulated=self.target.kind == "simt",
+            total=total,
+            outside=max(0.0, total - sum(measured.kernels.values())),
             machine=dict(measured.machine),
         )
 
 
-def _kernels(times: Mapping[str, float], calls: Mapping[str, int]) -> list[KernelTime]:
-    """Return the times of the kernels with their shares."""
-    total = sum(times.values()) or 1.0
-    return [KernelTime(k, k, calls[k], time, time / total) for k, time in times.items()]
+def _kernels(
+    times: Mapping[str, float], calls: Mapping[str, int], total: float
+) -> list[KernelTime]:
+    """Return the times of the kernels with their shares of the entire call."""
+    whole = total or 1.0
+    return [KernelTime(k, calls[k], time, time / whole) for k, time in times.items()]
 
 
 @contextmanager

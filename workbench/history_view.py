@@ -40,13 +40,13 @@ class HistoryView:
             node = by_id.get(node.parent) if node.parent else None
         return times
 
-    def history(self, schedule: Schedule, title: str) -> History:
-        """Return all states as a tree."""
+    def history(self, schedule: Schedule, title: str, *, jumped: bool = False) -> History:
+        """Return all states as a tree; after a jump, an undo returns from the first state."""
         head = schedule.head
         nodes = schedule.history
         redo = any(node.parent == head.id for node in nodes)
         shown = [self._node(node, title) for node in nodes]
-        return History(head.id, shown, can_undo=head.parent is not None, can_redo=redo)
+        return History(head.id, shown, can_undo=jumped or head.parent is not None, can_redo=redo)
 
     def _node(self, node: Node, title: str) -> HistoryNode:
         root = node.parent is None

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ..ir.graph.nodes import GraphFunc
 from ..ir.module import Function, Module
-from ..schedules.history import Node
 from ..target.target import Target
 from . import protocol
 from .jobs import Progress
@@ -72,18 +71,21 @@ class LoweredTexts:
 
         find_stage(stage, self.target)
 
-    def cached(self, node: Node, function: str, stage: str) -> Lowered | None:
+    def cached(self, head: str, function: str, stage: str) -> Lowered | None:
         """Return the text of a state if it is cached."""
         with self._lock:
-            return self._cached.get((node.id, function, stage))
+            return self._cached.get((head, function, stage))
 
-    def lower(self, node: Node, function: str, stage: str, progress: Progress) -> Lowered:
+    def lower(
+        self, head: str, module: Module, function: str, stage: str, progress: Progress
+    ) -> Lowered:
         """Return the text of a function after a stage, and the text before it.
 
+        ``head`` is the id of the state, and ``module`` the program that contains the function.
         If lowering fails, the result has the error and the last text of the stage.
         """
         try:
-            lowered = self._lower(node, function, stage, progress)
+            lowered = self._lower(head, module, function, stage, progress)
         except Exception as error:
             self._results = None  # its passes stopped in the middle
             if progress.canceled:
@@ -92,10 +94,12 @@ class LoweredTexts:
                 self._last(function, stage) or Lowered("", function, stage, "", ""),
                 problem=error_view(error, "", job=f"Lower {function}"),
             )
-        self._store((node.id, function, stage), lowered)
+        self._store((head, function, stage), lowered)
         return lowered
 
-    def _lower(self, node: Node, name: str, stage: str, progress: Progress) -> Lowered:
+    def _lower(
+        self, head: str, module: Module, name: str, stage: str, progress: Progress
+    ) -> Lowered:
         from ..codegen.stages import find_stage, stage_before
 
         found = find_stage(stage, self.target)
@@ -103,26 +107,26 @@ class LoweredTexts:
         translated = previous is not None and previous.form != found.form
         with self._working:
             progress(-1.0, stage)
-            results = self._results_of(node, name, progress)
+            results = self._results_of(head, module, name, progress)
             before = "" if translated else results.before(name, found)
             progress(0.5, stage)
             text = results.text(name, found)
             progress(1.0, stage)
-        return Lowered(node.id, name, stage, text, before)
+        return Lowered(head, name, stage, text, before)
 
-    def _results_of(self, node: Node, name: str, progress: Progress) -> StageResults:
+    def _results_of(self, head: str, module: Module, name: str, progress: Progress) -> StageResults:
         """Return the stages of a function, kept so that the next stage continues from the last."""
         from ..codegen.build.worker_pool import CancelToken
         from ..codegen.stage_results import StageResults
 
         cancel = CancelToken()
         progress.on_cancel(cancel.cancel)
-        function = node.state.module.functions[name]
+        function = module.functions[name]
         graph = isinstance(function, GraphFunc)
-        key = (node.id, "" if graph else name)
+        key = (head, "" if graph else name)
         if self._results is None or self._results[0] != key:
-            module = node.state.module if graph else Module().with_functions(function)
-            self._results = (key, StageResults(module, self.target))
+            alone = module if graph else Module().with_functions(function)
+            self._results = (key, StageResults(alone, self.target))
         self._results[1].cancel = cancel
         return self._results[1]
 

@@ -1,4 +1,4 @@
-"""Messages between a session and the browser, version 3 of the protocol.
+"""Messages between a session and the browser, version 4 of the protocol.
 
 The browser sends a **request**. The session answers it with exactly one :class:`Update` whose
 ``reply`` is the ``id`` of the request. The session also sends updates without a request, when a
@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-VERSION = 3
+VERSION = 4
 
 SPAN_KINDS = ("loop", "block", "buffer", "binding")
 """The kinds of spans; the binary form stores the position in this tuple."""
@@ -31,6 +31,7 @@ Level: TypeAlias = Literal["graph", "loop"]
 HandleKind: TypeAlias = Literal["function", "loop", "block", "buffer", "binding"]
 Tone: TypeAlias = Literal["info", "good", "warn", "bad"]
 JobState: TypeAlias = Literal["running", "canceling", "done", "failed", "canceled"]
+RuleStatus: TypeAlias = Literal["", "follows", "taken", "left", "compiled"]
 JobKind: TypeAlias = Literal["run", "lower"]
 FactStatus: TypeAlias = Literal["proved", "assumed", "checked", "unknown", "likely"]
 StageLevel: TypeAlias = Literal["loop", "thread", "host", "llvm", "assembly"]
@@ -362,10 +363,12 @@ class Symbols:
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """The time of one kernel, summed over its calls, in microseconds."""
+    """The time of one kernel, summed over its calls, in microseconds.
+
+    ``share`` is its share of :attr:`Measurement.total`.
+    """
 
     function: str
-    label: str
     calls: int
     microseconds: float
     share: float
@@ -377,8 +380,11 @@ class Measurement:
 
     Kernels are sorted by time, slowest first. ``state`` is the history node that was measured.
     ``compile_ms`` is not part of the samples. ``conditions`` describes how the samples were taken.
-    ``alone`` is false if another measurement ran at the same time. ``machine`` lists the facts
-    about the machine that affect the times.
+    ``alone`` is false if another measurement ran at the same time. ``emulated`` is true if the time
+    is that of an emulator. ``machine`` lists the facts about the machine that affect the times.
+
+    Kernels are timed in calls of their own, so their sum may exceed the median. ``total`` is the
+    larger of the two, and ``outside`` the time of the call that no kernel takes.
     """
 
     state: str
@@ -392,7 +398,53 @@ class Measurement:
     kernels: list[KernelTime]
     conditions: str
     alone: bool
+    emulated: bool
+    total: float
+    outside: float
     machine: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallTime:
+    """The time of one call of a kernel, in µs, and the operations of the graph that it computes."""
+
+    kernel: str
+    microseconds: float
+    uids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """The times of the operations of a graph, from the last measurement of an entire call."""
+
+    function: str
+    microseconds: float
+    calls: list[CallTime]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRule:
+    """The relation of the open kernel to the default rule of its kind.
+
+    A kernel that ``follows`` the rule is not scheduled, and gets the rule when it is compiled. The
+    steps of a rule that was ``taken`` are part of the trace. A kernel that ``left`` its rule has
+    another schedule. A ``compiled`` kernel is part of the measured program only. The status is
+    empty for a function without a rule.
+
+    ``base`` is the kernel whose rule created this one, if any. ``rule`` is the name of the rule,
+    and ``steps`` its number of steps. ``predicted`` is the estimated number of instructions of the
+    displayed kernel, divided by that of the kernel with the rule; null while it is computed.
+    ``rule_us`` and ``now_us`` are the measured times per call, at equal sizes if both are present.
+    """
+
+    function: str
+    status: RuleStatus
+    base: str
+    rule: str
+    steps: int | None
+    predicted: float | None
+    rule_us: float | None
+    now_us: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,6 +559,8 @@ class Update:
     symbols: Symbols | None = None
     measure_options: MeasureOptions | None = None
     measurement: Measurement | None = None
+    heat: Heat | None = None
+    rule: KernelRule | None = None
     verdict: Verdict | None = None
     jobs: list[Job] | None = None
     problems: list[Problem] | None = None

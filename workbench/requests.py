@@ -130,6 +130,21 @@ class EditGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class UseRule:
+    """A request about the default schedule, rejected if the head is not ``head``.
+
+    ``lower`` lowers the graph, so that ``function`` can be edited. ``take`` applies the default
+    rule of a kernel as editable steps, after lowering the graph if necessary. ``return`` removes
+    all steps that schedule a kernel, so that it gets the default rule when it is compiled.
+    """
+
+    type: Literal["use_rule"]
+    action: Literal["lower", "take", "return"]
+    function: str
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
 class SaveTrace:
     """A request for the trace as a document."""
 
@@ -166,6 +181,7 @@ Request: TypeAlias = (
     | Cancel
     | Lower
     | EditGroup
+    | UseRule
     | SaveTrace
     | LoadTrace
     | Dismiss

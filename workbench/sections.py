@@ -8,10 +8,12 @@ from typing import Final, Protocol
 
 from ..codegen.measure import MeasureOptions
 from ..ir.graph.nodes import GraphFunc
-from ..ir.module import Function
+from ..ir.module import Function, Module
 from ..schedules import Schedule, State
 from . import protocol
+from .default_rules import DefaultRules
 from .graph_view import graph_view
+from .heat import heat_view
 from .history_view import HistoryView
 from .jobs import Jobs
 from .render import Samples
@@ -26,6 +28,7 @@ class DisplayedSession(Protocol):
     history_view: HistoryView
     shown: Shown
     jobs: Jobs
+    jumps: dict[str, str]
 
     @property
     def state(self) -> State:
@@ -45,6 +48,20 @@ class DisplayedSession(Protocol):
     @property
     def function(self) -> Function:
         """The open function."""
+        ...
+
+    @property
+    def displayed(self) -> Module:
+        """The program that contains the open function."""
+        ...
+
+    @property
+    def rules(self) -> DefaultRules:
+        """The default rules of the kernels."""
+        ...
+
+    def rule(self) -> protocol.KernelRule:
+        """Return the relation of the open function to its default rule."""
         ...
 
     @property
@@ -93,13 +110,33 @@ def _graph_view(session: DisplayedSession) -> protocol.GraphView | None:
     return None if session.graph is None else graph_view(session.graph)
 
 
+def _heat_view(session: DisplayedSession) -> protocol.Heat | None:
+    """Return the times of the displayed graph; without a measurement of it there are none."""
+    profile, graph = session.shown.profile, session.graph
+    if profile is None or graph is None or graph.name != profile.measurement.function:
+        return None if graph is None else protocol.Heat(graph.name, 0.0, [])
+    compiled = profile.compiled.module.graph(graph.name)
+    calls = heat_view(graph, compiled, profile.measurement)
+    return protocol.Heat(graph.name, profile.measurement.total, calls)
+
+
+def _rule_key(session: DisplayedSession) -> object:
+    return session.schedule.head.id, session.function, session.rules.revision
+
+
 def _symbols_key(session: DisplayedSession) -> object:
     return session.function, dict(session.samples(session.function))
 
 
 def _history_key(session: DisplayedSession) -> object:
     schedule = session.schedule
-    return schedule.head.id, len(schedule.history), session.history_view.revision
+    jumped = schedule.head.id in session.jumps
+    return schedule.head.id, len(schedule.history), session.history_view.revision, jumped
+
+
+def _history_view(session: DisplayedSession) -> protocol.History:
+    jumped = session.schedule.head.id in session.jumps
+    return session.history_view.history(session.schedule, session.title, jumped=jumped)
 
 
 SECTIONS: Final = (
@@ -112,10 +149,12 @@ SECTIONS: Final = (
         lambda s: (s.schedule.head.id, s.shown.pending),
         lambda s: s.history_view.trace(s.schedule, s.shown.pending),
     ),
-    Section("history", _history_key, lambda s: s.history_view.history(s.schedule, s.title)),
+    Section("history", _history_key, _history_view),
     Section("symbols", _symbols_key, lambda s: symbols_view(s.function, s.samples(s.function))),
     Section("measure_options", lambda s: s.measure_options, lambda s: s.measure_options_view()),
     Section("measurement", lambda s: s.shown.measurement, lambda s: s.shown.measurement),
+    Section("heat", lambda s: (s.graph, s.shown.profile), _heat_view),
+    Section("rule", _rule_key, lambda s: s.rule()),
     Section("verdict", lambda s: s.shown.verdict, lambda s: s.shown.verdict),
     Section("jobs", lambda s: s.jobs.view(), lambda s: s.jobs.view()),
     Section("problems", lambda s: s.shown.problems, lambda s: list(s.shown.problems)),

@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..codegen.measure import MeasureOptions
+from ..schedules import State
 from ..schedules.handles import Handle
 from ..schedules.trace import TraceStep
 from .protocol import Applied, Document, Lowered, Measurement, Menu, Problem, Verdict
 from .step_menu import StepMenu
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The last measurement of an entire call, and the scheduled program that ran."""
+
+    measurement: Measurement
+    compiled: State
 
 
 @dataclass(slots=True)
@@ -28,4 +37,5 @@ class Shown:
     applied: Applied | None = None
     measure_options: MeasureOptions = field(default_factory=MeasureOptions)
     measurement: Measurement | None = None
+    profile: Profile | None = None
     verdict: Verdict | None = None

@@ -8,7 +8,14 @@ from ..errors import TilewrightError
 from ..ir.analysis import tree_of
 from ..ir.analysis.bounds import displayed_accesses, status_counts
 from ..ir.graph.call_conditions import argument_infos
-from ..ir.graph.nodes import CallTIR, GraphFunc, TensorInfo, TupleInfo
+from ..ir.graph.nodes import (
+    CallTIR,
+    GraphFunc,
+    LaunchKernel,
+    TensorInfo,
+    TupleInfo,
+    operand_info,
+)
 from ..ir.graph.visit import all_bindings
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Function, Module
@@ -85,14 +92,23 @@ def _from_caller(
     for graph in module.graphs:
         for binding in all_bindings(graph.bindings):
             right = binding.right
-            if isinstance(right, CallTIR) and right.function == function.name:
+            if isinstance(right, CallTIR | LaunchKernel) and function.name in _callees(right):
                 return _bound(function, right, samples_of(module, graph, chosen))
     return {}
 
 
-def _bound(function: PrimFunc, call: CallTIR, samples: Samples) -> Samples:
+def _callees(call: CallTIR | LaunchKernel) -> tuple[str, ...]:
+    return (call.function, *(version.function for version in call.versions))
+
+
+def _bound(function: PrimFunc, call: CallTIR | LaunchKernel, samples: Samples) -> Samples:
     found: dict[str, int] = {}
-    for buffer, info in argument_infos(function, call):
+    infos = (
+        argument_infos(function, call)
+        if isinstance(call, CallTIR)
+        else zip(function.buffer_params, map(operand_info, call.args), strict=False)
+    )
+    for buffer, info in infos:
         if not isinstance(info, TensorInfo) or info.shape is None:
             continue
         for inner, outer in zip(buffer.shape, info.shape, strict=False):

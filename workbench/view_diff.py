@@ -48,8 +48,9 @@ class ViewDiff:
         fresh = [p for p in panes if self._mark_sent(p.pane.hash)]
         module = session.state.module
         hashes = {p.pane.function: p.pane.hash for p in panes}
+        listed = [*module, *(f for f in (session.function,) if f.name not in module.functions)]
         functions = self._if_changed(
-            "functions", (module, *hashes.values()), lambda: _functions(module, hashes)
+            "functions", (module, *hashes.values()), lambda: _functions(module, listed, hashes)
         )
         sections = {
             section.name: self._if_changed(
@@ -83,7 +84,10 @@ class ViewDiff:
         key = (function, tuple(samples.items()))
         rendered = self._rendered.get(key)
         if rendered is None:
-            rendered = self._rendered[key] = render(function, session.state.module, samples)
+            module = session.state.module
+            if function.name not in module.functions:
+                module = session.displayed
+            rendered = self._rendered[key] = render(function, module, samples)
         self._rendered.move_to_end(key)
         while len(self._rendered) > MAX_PANES:
             self._rendered.popitem(last=False)
@@ -103,7 +107,9 @@ def _numbered(pane: Pane, buffer: int) -> Pane:
     return replace(pane, buffer=buffer)
 
 
-def _functions(module: Module, hashes: dict[str, str]) -> list[FunctionItem]:
+def _functions(
+    module: Module, listed: list[Function], hashes: dict[str, str]
+) -> list[FunctionItem]:
     calls = _calls(module)
     return [
         FunctionItem(
@@ -113,7 +119,7 @@ def _functions(module: Module, hashes: dict[str, str]) -> list[FunctionItem]:
             calls=calls.get(f.name, 0),
             scheduled=dict(f.attributes).get("scheduled") is True,
         )
-        for f in module
+        for f in listed
     ]
 
 

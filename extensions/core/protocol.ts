@@ -1,7 +1,7 @@
 // Generated from workbench/protocol.py and requests.py: python -m tilewright.workbench.typescript.
 // Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 
-export const VERSION = 3;
+export const VERSION = 4;
 
 export const SPAN_FIELDS = 7;
 
@@ -321,10 +321,11 @@ export interface Symbols {
 
 /**
  * The time of one kernel, summed over its calls, in microseconds.
+ *
+ * `share` is its share of :attr:`Measurement.total`.
  */
 export interface KernelTime {
   readonly function: string;
-  readonly label: string;
   readonly calls: number;
   readonly microseconds: number;
   readonly share: number;
@@ -335,8 +336,11 @@ export interface KernelTime {
  *
  * Kernels are sorted by time, slowest first. `state` is the history node that was measured.
  * `compile_ms` is not part of the samples. `conditions` describes how the samples were taken.
- * `alone` is false if another measurement ran at the same time. `machine` lists the facts
- * about the machine that affect the times.
+ * `alone` is false if another measurement ran at the same time. `emulated` is true if the time
+ * is that of an emulator. `machine` lists the facts about the machine that affect the times.
+ *
+ * Kernels are timed in calls of their own, so their sum may exceed the median. `total` is the
+ * larger of the two, and `outside` the time of the call that no kernel takes.
  */
 export interface Measurement {
   readonly state: string;
@@ -350,7 +354,52 @@ export interface Measurement {
   readonly kernels: readonly KernelTime[];
   readonly conditions: string;
   readonly alone: boolean;
+  readonly emulated: boolean;
+  readonly total: number;
+  readonly outside: number;
   readonly machine?: Readonly<Record<string, string>>;
+}
+
+/**
+ * The time of one call of a kernel, in µs, and the operations of the graph that it computes.
+ */
+export interface CallTime {
+  readonly kernel: string;
+  readonly microseconds: number;
+  readonly uids: readonly number[];
+}
+
+/**
+ * The times of the operations of a graph, from the last measurement of an entire call.
+ */
+export interface Heat {
+  readonly function: string;
+  readonly microseconds: number;
+  readonly calls: readonly CallTime[];
+}
+
+/**
+ * The relation of the open kernel to the default rule of its kind.
+ *
+ * A kernel that `follows` the rule is not scheduled, and gets the rule when it is compiled. The
+ * steps of a rule that was `taken` are part of the trace. A kernel that `left` its rule has
+ * another schedule. A `compiled` kernel is part of the measured program only. The status is
+ * empty for a function without a rule.
+ *
+ * `base` is the kernel whose rule created this one, if any. `rule` is the name of the rule,
+ * and `steps` its number of steps. `predicted` is the estimated number of instructions of the
+ * displayed kernel, divided by that of the kernel with the rule; null while it is computed.
+ * `rule_us` and `now_us` are the measured times per call, at equal sizes if both are present.
+ */
+export interface KernelRule {
+  readonly function: string;
+  readonly status: "" | "follows" | "taken" | "left" | "compiled";
+  readonly base: string;
+  readonly rule: string;
+  readonly steps: number | null;
+  readonly predicted: number | null;
+  readonly rule_us: number | null;
+  readonly now_us: number | null;
 }
 
 /**
@@ -460,6 +509,8 @@ export interface Update {
   readonly symbols?: Symbols;
   readonly measure_options?: MeasureOptions;
   readonly measurement?: Measurement;
+  readonly heat?: Heat;
+  readonly rule?: KernelRule;
   readonly verdict?: Verdict;
   readonly jobs?: readonly Job[];
   readonly problems?: readonly Problem[];
@@ -588,6 +639,20 @@ export interface EditGroup {
 }
 
 /**
+ * A request about the default schedule, rejected if the head is not `head`.
+ *
+ * `lower` lowers the graph, so that `function` can be edited. `take` applies the default
+ * rule of a kernel as editable steps, after lowering the graph if necessary. `return` removes
+ * all steps that schedule a kernel, so that it gets the default rule when it is compiled.
+ */
+export interface UseRule {
+  readonly type: "use_rule";
+  readonly action: "lower" | "take" | "return";
+  readonly function: string;
+  readonly head: string;
+}
+
+/**
  * A request for the trace as a document.
  */
 export interface SaveTrace {
@@ -611,4 +676,4 @@ export interface Dismiss {
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | Run | SetMeasureOptions | Cancel | Lower | EditGroup | SaveTrace | LoadTrace | Dismiss;
+export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | Run | SetMeasureOptions | Cancel | Lower | EditGroup | UseRule | SaveTrace | LoadTrace | Dismiss;

@@ -6,6 +6,8 @@ import {
   type Document,
   type FunctionItem,
   type GraphView,
+  type Heat,
+  type KernelRule,
   type Handle,
   type History,
   type Job,
@@ -50,6 +52,8 @@ interface Known {
   readonly symbols: Symbols;
   readonly measure_options: MeasureOptions | null;
   readonly measurement: Measurement | null;
+  readonly heat: Heat | null;
+  readonly rule: KernelRule | null;
   readonly verdict: Verdict | null;
   readonly jobs: readonly Job[];
   readonly problems: readonly Problem[];
@@ -99,6 +103,8 @@ const EMPTY: State = {
   symbols: { rows: [], facts: [], derived: [] },
   measure_options: null,
   measurement: null,
+  heat: null,
+  rule: null,
   verdict: null,
   jobs: [],
   problems: [],
@@ -163,6 +169,11 @@ export class Store {
     this.reveals += 1;
     this.marked.set({ function: name, marks, reveal: this.reveals });
     this.revealing = this.state.value.open === name ? 0 : this.send({ type: "open", function: name });
+  }
+
+  /** Lower the graph, or take or return to the default rule of a kernel. */
+  useRule(action: "lower" | "take" | "return", name: string): void {
+    this.send({ type: "use_rule", action, function: name, head: this.state.value.history.head });
   }
 
   navigate(action: "undo" | "redo" | "jump", node = ""): void {

@@ -163,7 +163,7 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
     verified: index === 4 ? true : null,
   }));
   const update: Update = {
-    version: 3,
+    version: 4,
     reply: 1,
     server_ms: 3,
     target: "cpu · avx512 · 2 threads",
@@ -218,9 +218,11 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
       median: 6180,
       low: 6120,
       high: 6260,
-      conditions: "hot caches, 2 threads, not pinned, 3 warm-up calls, at most 1.5 s", alone: true, compile_ms: 412,
-      kernels: kernels.map(([name, calls, microseconds]) => ({ function: name, label: name, calls, microseconds, share: microseconds / total })),
+      conditions: "hot caches, 2 threads, not pinned, 3 warm-up calls, at most 1.5 s", alone: true, emulated: false, total, outside: 0, compile_ms: 412,
+      kernels: kernels.map(([name, calls, microseconds]) => ({ function: name, calls, microseconds, share: microseconds / total })),
     },
+    heat: { function: "main", microseconds: total, calls: [] },
+    rule: { function: "fused_matmul_add_gelu", status: "left", base: "", rule: "schedule_matmul", steps: 57, predicted: 12, rule_us: null, now_us: null },
     verdict: { state: history[5]?.key ?? "", agrees: true, error: 3.1e-7, bound: 2e-5, shapes: "b = 1, s = 128", message: "result 0[0, 7] is 0.5, exact value 0.5: error 3.10e-07, allowed 2.00e-05", derivation: "16 standard deviations of 4 runs" },
     jobs: [],
     problems: [],

@@ -6,7 +6,7 @@ import { Store } from "../core/store";
 test("sends hello first", () => {
   const kernel = new FakeKernel();
   const store = new Store(kernel);
-  expect(kernel.sent).toEqual([{ type: "hello", version: 3, id: 1 }]);
+  expect(kernel.sent).toEqual([{ type: "hello", version: 4, id: 1 }]);
   expect(store.state.value.connected).toBe(false);
 });
 

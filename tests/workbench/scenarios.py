@@ -111,6 +111,8 @@ def network(connect: Connect) -> Recording:
     page.run("run", action="measure", function="")
     page.run("run", action="compile", function="")
     page.select_everything("twice")
+    for action in ("lower", "take", "return"):
+        page.run("use_rule", action=action, function="twice", head=page.head)
     return page
 
 

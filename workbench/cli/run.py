@@ -288,7 +288,9 @@ def _verdict_lines(verdict: Verdict | None) -> list[str]:
 
 
 def _rows(kernels: Sequence[KernelTime]) -> list[str]:
-    return [f"{k.label:<40} {k.calls:>5} {k.microseconds:>11.1f} {k.share:>7.1%}" for k in kernels]
+    return [
+        f"{k.function:<40} {k.calls:>5} {k.microseconds:>11.1f} {k.share:>7.1%}" for k in kernels
+    ]
 
 
 BENCH = Command("bench", "measure a function and its kernels", _bench_arguments, _bench)

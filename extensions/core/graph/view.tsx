@@ -1,16 +1,17 @@
 import type { JSX } from "preact";
 import { memo } from "../ui/memo";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { GraphView as Graph, Measurement } from "../protocol";
+import type { GraphView as Graph, Heat } from "../protocol";
 import { focusRoving, nextIndex } from "../ui/roving";
 import { Icon } from "../ui/icons";
+import { percent } from "../ui/format";
 import { textWidth } from "../ui/text_width";
 import { fold, foldedAtFirst, namespaces, type Card, type Folded } from "./fold";
 import { layOut, routePath, type Box, type Placed } from "./layout";
 
 interface GraphProps {
   readonly graph: Graph;
-  readonly measurement: Measurement | null;
+  readonly heat: Heat | null;
   readonly selected: number | null;
   readonly linked: ReadonlySet<string>;
   readonly openFunction: string;
@@ -21,6 +22,8 @@ interface GraphProps {
 
 const HEIGHT = 38;
 const PARAM_HEIGHT = 24;
+/** The opacity of the color of a card that takes the entire call; the text on it stays readable. */
+const MAX_HEAT = 0.55;
 
 /** The dataflow as a layered diagram with foldable namespaces. */
 export function GraphDiagram(props: GraphProps): JSX.Element {
@@ -77,6 +80,11 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
           <Icon name="fit" />
         </button>
       </div>
+      {props.heat && props.heat.calls.length > 0 ? (
+        <p class="tw-legend">
+          Time of the kernels, % of the call <span class="tw-legend-scale" aria-hidden="true" /> <span class="tw-mono">0 … 100 %</span>
+        </p>
+      ) : null}
       {open.length > 0 && graph.nodes.length > 12 ? (
         <div class="tw-crumbs" aria-label="Open namespaces">
           {open.map((key) => (
@@ -152,17 +160,18 @@ function CardShape(props: CardProps): JSX.Element | null {
   const { card, layout } = props;
   const place = layout.boxes.get(card.key);
   if (!place) return null;
-  const share = shareOf(card, props.measurement);
+  const { share, kernels } = heatOf(card, props.heat);
   const act = (): void => {
     if (card.kind === "group") props.onToggle(card.path.join("/"));
     else if (card.members[0]) props.onSelect(card.members[0].uid);
   };
   const openIt = (): void => {
     const callee = card.members[0]?.callee;
-    if (card.kind !== "group" && callee) props.onOpen(callee);
+    const called = callee === "" || callee === undefined ? kernels[0] : callee;
+    if (card.kind !== "group" && called !== undefined) props.onOpen(called);
   };
   const title = isSmall(card) ? `${card.title} ${card.members[0]?.name ?? ""}` : card.title;
-  const label = `${title}, ${card.detail}${share > 0 ? `, ${(share * 100).toFixed(0)} % of the time` : ""}`;
+  const label = `${title}, ${card.detail}${share > 0 ? `, ${percent(share)} of the call` : ""}`;
   return (
     <g
       role="treeitem"
@@ -186,11 +195,12 @@ function CardShape(props: CardProps): JSX.Element | null {
       onPointerEnter={() => props.onHover(card.members[0]?.uid ?? null)}
       onPointerLeave={() => props.onHover(null)}
     >
-      <title>{`${card.path.join(" › ")}\n${label}`}</title>
+      <title>{`${card.path.join(" › ")}\n${label}${kernels.length > 0 ? `\nkernel ${kernels.join(", ")}` : ""}`}</title>
       {card.kind === "group" ? (
         <rect class="tw-card-stack" x="4" y="4" width={place.width} height={place.height} rx="7" />
       ) : null}
       <rect class="tw-card-box" width={place.width} height={place.height} rx={isSmall(card) ? place.height / 2 : 7} />
+      {share > 0 ? <rect class="tw-card-heat" width={place.width} height={place.height} rx="7" style={{ opacity: share * MAX_HEAT }} /> : null}
       <text class="tw-card-title" x={isSmall(card) ? 12 : 11} y="16">
         {isSmall(card) ? `${card.members[0]?.name ?? card.title}  ${card.detail}` : clipped(card.title, 24)}
       </text>
@@ -200,10 +210,9 @@ function CardShape(props: CardProps): JSX.Element | null {
         </text>
       )}
       {share > 0 ? (
-        <g>
-          <rect class="tw-card-track" x="11" y={place.height - 5} width={place.width - 22} height="2.5" rx="1.2" />
-          <rect class="tw-card-heat" x="11" y={place.height - 5} width={Math.max(2, (place.width - 22) * share)} height="2.5" rx="1.2" />
-        </g>
+        <text class="tw-card-share" x={place.width - 8} y="30" text-anchor="end">
+          {percent(share)}
+        </text>
       ) : null}
     </g>
   );
@@ -265,7 +274,7 @@ function boxOf(card: Card, fonts: Fonts): Box {
     return { key: card.key, width: Math.max(56, textWidth(text, fonts.detail) + 24), height: PARAM_HEIGHT };
   }
   const title = textWidth(clipped(card.title, 24), fonts.title);
-  const width = Math.max(title, textWidth(clipped(card.detail, 27), fonts.detail)) + 24;
+  const width = Math.max(title, textWidth(clipped(card.detail, 27), fonts.detail) + textWidth(" 100 %", fonts.detail)) + 24;
   return { key: card.key, width: Math.max(84, width), height: HEIGHT };
 }
 
@@ -297,10 +306,11 @@ function matches(card: Card, query: string): boolean {
   return card.title.toLowerCase().includes(query) || card.members.some((node) => words(node).includes(query));
 }
 
-function shareOf(card: Card, measurement: Measurement | null): number {
-  if (!measurement) return 0;
-  const called = new Set(card.members.map((node) => node.callee).filter((callee) => callee !== ""));
-  const kernels = measurement.kernels.filter((kernel) => called.has(kernel.function));
-  const calls = (name: string): number => card.members.filter((node) => node.callee === name).length;
-  return Math.min(1, kernels.reduce((sum, kernel) => sum + (kernel.share * calls(kernel.function)) / Math.max(1, kernel.calls), 0));
+/** Return the share of the call of the kernels that compute parts of a card, and their names. */
+function heatOf(card: Card, heat: Heat | null): { readonly share: number; readonly kernels: readonly string[] } {
+  if (!heat || heat.microseconds <= 0) return { share: 0, kernels: [] };
+  const members = new Set(card.members.map((node) => node.uid));
+  const calls = heat.calls.filter((call) => call.uids.some((uid) => members.has(uid)));
+  const time = calls.reduce((sum, call) => sum + call.microseconds, 0);
+  return { share: Math.min(1, time / heat.microseconds), kernels: [...new Set(calls.map((call) => call.kernel))] };
 }

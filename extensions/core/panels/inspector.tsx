@@ -4,6 +4,7 @@ import { useWatch } from "../observable";
 import type { Handle, Menu, Suggestion } from "../protocol";
 import type { Store } from "../store";
 import { Icon, type IconName } from "../ui/icons";
+import { CompiledKernel, FirstStepNote } from "./rule";
 import { Step, type Suggestions } from "./step";
 
 const SYMBOLS: Readonly<Record<Handle["kind"], IconName>> = {
@@ -18,7 +19,8 @@ const SYMBOLS: Readonly<Record<Handle["kind"], IconName>> = {
 export function Inspector({ store }: { store: Store }): JSX.Element {
   const menu = useWatch(store.state, (state) => state.menu);
   const [query, setQuery] = useState("");
-  if (menu.selection === null) return <NoSelection />;
+  const compiled = useWatch(store.state, (state) => state.rule?.status === "compiled");
+  if (menu.selection === null) return compiled ? <CompiledKernel store={store} /> : <NoSelection />;
   const wanted = menu.suggestions.filter((suggestion) => matches(suggestion, query));
   const legal = groups(wanted.filter((suggestion) => suggestion.applicable));
   const illegal = groups(wanted.filter((suggestion) => !suggestion.applicable));
@@ -35,6 +37,7 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
           onInput={(event) => setQuery(event.currentTarget.value)}
         />
       </label>
+      <FirstStepNote store={store} function={menu.selection.function} />
       <div class="tw-steps tw-scroll">
         <h3 class="tw-heading">
           Legal <span class="tw-count">{legal.length}</span>
@@ -42,7 +45,7 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
         {legal.length === 0 ? <p class="tw-quiet">No step is legal for the selection.</p> : null}
         <ul class="tw-step-list" aria-label="Legal steps">
           {legal.map((family) => (
-            <Step key={stepKey(menu, family)} suggestions={family} store={store} />
+            <Step key={family[0].step} suggestions={family} store={store} />
           ))}
         </ul>
         {illegal.length > 0 ? (
@@ -52,7 +55,7 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
             </h3>
             <ul class="tw-step-list" aria-label="Illegal steps">
               {illegal.map((family) => (
-                <Step key={stepKey(menu, family)} suggestions={family} store={store} />
+                <Step key={family[0].step} suggestions={family} store={store} />
               ))}
             </ul>
           </>
@@ -111,10 +114,6 @@ function groups(suggestions: readonly Suggestion[]): Suggestions[] {
     else found.set(suggestion.step, [suggestion]);
   }
   return [...found.values()];
-}
-
-function stepKey(menu: Menu, suggestions: Suggestions): string {
-  return `${menu.selection?.function ?? ""}:${String(menu.selection?.uid)}:${suggestions[0].step}`;
 }
 
 function matches(suggestion: Suggestion, query: string): boolean {

@@ -18,11 +18,18 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
         <p>No measurement yet. “Measure” compiles the program and measures each kernel at the sample sizes.</p>
       </div>
     );
+  const stale = measurement.state !== head;
   return (
-    <div class="tw-measurement">
-      <Total measurement={measurement} stale={measurement.state !== head} />
+    <>
+      {stale ? (
+        <p class="tw-stale">
+          <Icon name="info" size={14} /> Measured at an earlier state ({measurement.state.slice(0, 7)}). “Measure” measures the head.
+        </p>
+      ) : null}
+      <div class="tw-measurement">
+      <Total measurement={measurement} />
       <table class="tw-table tw-kernels">
-        <caption>Kernels, slowest first</caption>
+        <caption>Kernels, slowest first; shares are of the {measurement.outside > 0 ? "call" : "kernels"}</caption>
         <thead>
           <tr>
             <th scope="col">Kernel</th>
@@ -30,37 +37,64 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
               Calls
             </th>
             <th scope="col" class="tw-right">
-              Time
+              Per call
+            </th>
+            <th scope="col" class="tw-right">
+              Total
             </th>
             <th scope="col">Share</th>
           </tr>
         </thead>
         <tbody>
           {measurement.kernels.map((kernel, index) => (
-            <tr key={kernel.function + kernel.label} class={kernel.function === open ? "is-open" : ""}>
+            <tr key={kernel.function} class={kernel.function === open ? "is-open" : ""}>
               <th scope="row">
                 <button
                   type="button"
                   class="tw-link tw-mono"
+                  data-focus={`kernel:${kernel.function}`}
                   onClick={() => store.send({ type: "open", function: kernel.function })}
                 >
-                  {kernel.label}
+                  {kernel.function}
                 </button>
                 {index === 0 && measurement.kernels.length > 1 ? <span class="tw-badge tw-slowest">Slowest</span> : null}
               </th>
               <td class="tw-mono tw-right">×{kernel.calls}</td>
+              <td class="tw-mono tw-right">{duration(kernel.microseconds / Math.max(1, kernel.calls))}</td>
               <td class="tw-mono tw-right">{duration(kernel.microseconds)}</td>
-              <td>
-                <div class="tw-bar" title={percent(kernel.share)}>
-                  <span class="tw-bar-fill" style={{ width: `${Math.max(0.5, kernel.share * 100)}%` }} />
-                  <span class="tw-bar-text tw-mono">{percent(kernel.share)}</span>
-                </div>
-              </td>
+              <Share share={kernel.share} />
             </tr>
           ))}
+          {measurement.outside > 0 ? (
+            <tr class="tw-outside">
+              <th scope="row">outside of kernels</th>
+              <td />
+              <td />
+              <td class="tw-mono tw-right">{duration(measurement.outside)}</td>
+              <Share share={measurement.outside / measurement.total} />
+            </tr>
+          ) : null}
         </tbody>
       </table>
-    </div>
+      </div>
+      {measurement.total > measurement.median ? (
+        <p class="tw-conditions tw-pad">
+          The kernels take {duration(measurement.total)} together, more than the median call ({duration(measurement.median)}): they are timed one by one, in calls
+          of their own.
+        </p>
+      ) : null}
+    </>
+  );
+}
+
+function Share({ share }: { share: number }): JSX.Element {
+  return (
+    <td>
+      <div class="tw-bar" title={percent(share)}>
+        <span class="tw-bar-fill" style={{ width: `${Math.max(0.5, share * 100)}%` }} />
+        <span class="tw-bar-text tw-mono">{percent(share)}</span>
+      </div>
+    </td>
   );
 }
 
@@ -72,13 +106,13 @@ export const measurementPanel: Panel = {
   opens: true,
 };
 
-function Total({ measurement, stale }: { measurement: Measurement; stale: boolean }): JSX.Element {
+function Total({ measurement }: { measurement: Measurement }): JSX.Element {
   return (
     <div class="tw-total">
       <p class="tw-big">
         {duration(measurement.median)}
         <span class="tw-unit">
-          Median of {measurement.samples.length}, 95 % confidence interval{" "}
+          {measurement.emulated ? "Time of the emulator, not of a GPU. " : ""}Median of {measurement.samples.length}, 95 % confidence interval{" "}
           <span class="tw-total-part">{`${duration(measurement.low)} – ${duration(measurement.high)}`}</span>
         </span>
       </p>
@@ -103,11 +137,6 @@ function Total({ measurement, stale }: { measurement: Measurement; stale: boolea
         Conditions: {measurement.conditions}
         {measurement.alone ? "." : "; another measurement ran at the same time."}
       </p>
-      {stale ? (
-        <p class="tw-stale">
-          <Icon name="info" size={14} /> Measured at an earlier state ({measurement.state.slice(0, 7)}).
-        </p>
-      ) : null}
     </div>
   );
 }

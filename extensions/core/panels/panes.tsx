@@ -5,7 +5,8 @@ import { GraphDiagram } from "../graph/view";
 import { useWatch } from "../observable";
 import { originsOf, type PaneModel, type Span } from "../pane";
 import { useRevealed } from "./revealed";
-import type { FunctionItem, GraphView, Handle, Measurement, Stage } from "../protocol";
+import { RuleBar } from "./rule";
+import type { FunctionItem, GraphView, Handle, Stage } from "../protocol";
 import { paneOf, type Pointer, type State, type Store } from "../store";
 import { StagePane, stageOf, stageTabs, tabOf } from "./stages";
 import { Tabs } from "../ui/tabs";
@@ -16,7 +17,7 @@ const NO_ORIGINS: ReadonlySet<string> = new Set();
 export function GraphPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const [mode, setMode] = useState("diagram");
   const graph = useWatch(store.state, (state) => state.graph);
-  const measurement = useWatch(store.state, measurementOfGraph);
+  const heat = useWatch(store.state, (state) => (state.heat?.function === state.graph?.function ? state.heat : null));
   const open = useWatch(store.state, (state) => state.open);
   const linked = useLinked(store);
   const pane = useWatch(store.state, (state) => (graph ? paneOf(state, graph.function) : null));
@@ -36,7 +37,7 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
         ) : mode === "diagram" ? (
           <GraphDiagram
             graph={graph}
-            measurement={measurement}
+            heat={heat}
             selected={selected}
             linked={linked}
             openFunction={open}
@@ -50,11 +51,6 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
       </div>
     </section>
   );
-}
-
-/** Return the last measurement of the entire graph, which the diagram displays per node. */
-function measurementOfGraph(state: State): Measurement | null {
-  return state.measurement?.function === state.graph?.function ? state.measurement : null;
 }
 
 /** The open function as loop IR or graph IR, and after each stage of lowering. */
@@ -80,6 +76,7 @@ export function FunctionPane({ store, idBase }: { store: Store; idBase: string }
       <Tabs label="Level" tabs={tabs} current={shown} onChange={setMode} idBase={idBase} trailing={
         <FunctionPicker store={store} functions={functions} open={open} />
       } />
+      <RuleBar store={store} />
       <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${shown}`}>
         {stage ? <StagePane store={store} stage={stage} onChoose={show} /> : <OpenFunction store={store} open={open} />}
       </div>
