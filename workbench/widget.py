@@ -23,7 +23,6 @@ from .session import Session
 from .snapshot import snapshot_html, snapshot_text
 
 STATIC = Path(__file__).parent / "static"
-HEIGHT = 760
 
 
 class AssetsMissingError(TilewrightError):
@@ -42,7 +41,7 @@ class Workbench(anywidget.AnyWidget):
     target : str or Target, optional
         The target to compile for.
     height : int
-        The height in pixels.
+        The height in pixels; by default the height follows the window.
 
     Examples
     --------
@@ -62,7 +61,7 @@ class Workbench(anywidget.AnyWidget):
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
-    _height = traitlets.Int(HEIGHT).tag(sync=True)
+    _height = traitlets.Int(0).tag(sync=True)
 
     @checked_call
     def __init__(
@@ -70,7 +69,7 @@ class Workbench(anywidget.AnyWidget):
         program: Module | PrimFunc | Schedule,
         target: str | Target | None = None,
         *,
-        height: int = HEIGHT,
+        height: int = 0,
     ) -> None:
         """Start a session; nothing is compiled until it is requested."""
         if isinstance(program, PrimFunc):

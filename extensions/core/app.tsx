@@ -1,5 +1,5 @@
-import { render, type JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { render, type ComponentChildren, type JSX } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useWatch } from "./observable";
 import { Dock } from "./panels/dock";
 import { Inspector } from "./panels/inspector";
@@ -9,25 +9,37 @@ import { StatusBar } from "./panels/status";
 import { Toolbar } from "./panels/toolbar";
 import type { Store } from "./store";
 import { Boundary } from "./ui/boundary";
+import { useKeptFocus } from "./ui/focus";
+import { belongsHere, isTyping, useOwnKeys } from "./ui/keys";
 import { Split } from "./ui/split";
 import { Tabs } from "./ui/tabs";
 
-const NARROW = 900;
+/** The widths in pixels from which the text has the inspector beside it, and the graph as well. */
+const MEDIUM = 800;
+const WIDE = 1250;
+/** The width of 62 characters of text with line numbers, the tree of loops, and the edge of the drawer. */
+const TEXT = 590;
+/** The smallest and the largest initial width of the inspector. */
+const INSPECTOR = [200, 340] as const;
+
+type Size = "narrow" | "medium" | "wide";
 
 /** The workbench: graph, function and inspector side by side, and the dock below. */
 export function Workbench({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const root = useRef<HTMLDivElement>(null);
-  const narrow = useNarrow(root);
+  const [width, size] = useSize(root);
   const mismatch = useWatch(store.state, (state) => state.mismatch);
   const connected = useWatch(store.state, (state) => state.connected);
-  const keys = (event: KeyboardEvent): void => shortcuts(event, store);
+  const keys = (event: KeyboardEvent): void => shortcuts(event, store, root.current);
+  useOwnKeys(root);
+  useKeptFocus(root);
   return (
     <div
-      class={`tw tw-root${narrow ? " is-narrow" : ""}`}
+      class={`tw tw-root is-${size}`}
       ref={root}
       onKeyDown={keys}
       data-connected={connected}
-      data-lm-suppress-shortcuts="true"
+      tabIndex={-1}
     >
       {mismatch ? (
         <p class="tw-mismatch" role="alert">
@@ -35,7 +47,9 @@ export function Workbench({ store, idBase }: { store: Store; idBase: string }): 
         </p>
       ) : null}
       <Toolbar store={store} idBase={idBase} />
-      <div class="tw-main">{narrow ? <Narrow store={store} idBase={idBase} /> : <Wide store={store} idBase={idBase} />}</div>
+      <div class="tw-main">
+        {size === "narrow" ? <Narrow store={store} idBase={idBase} /> : <Columns store={store} idBase={idBase} width={width} wide={size === "wide"} />}
+      </div>
       <StatusBar store={store} />
     </div>
   );
@@ -46,14 +60,22 @@ interface PartProps {
   readonly idBase: string;
 }
 
-function Wide({ store, idBase }: PartProps): JSX.Element {
+interface ColumnsProps extends PartProps {
+  readonly width: number;
+  readonly wide: boolean;
+}
+
+/** The text and the inspector side by side; the graph is a third column, or a drawer over the text. */
+function Columns({ store, idBase, width, wide }: ColumnsProps): JSX.Element {
   const hasGraph = useWatch(store.state, (state) => state.graph !== null);
+  const [smallest, largest] = INSPECTOR;
+  const graph = <Boundary name="graph"><GraphPane store={store} idBase={`${idBase}-graph`} /></Boundary>;
   const loops = (
     <Split
       label="Width of the inspector"
       direction="row"
       sized="second"
-      initial={340}
+      initial={wide ? largest : Math.max(smallest, Math.min(largest, width - TEXT))}
       first={<Boundary name="function"><FunctionPane store={store} idBase={`${idBase}-function`} /></Boundary>}
       second={
         <section class="tw-pane tw-pane-side" aria-label="Steps">
@@ -70,21 +92,38 @@ function Wide({ store, idBase }: PartProps): JSX.Element {
       initial={200}
       minimum={72}
       first={
-        hasGraph ? (
-          <Split
-            label="Width of the graph"
-            direction="row"
-            sized="first"
-            initial={290}
-            first={<Boundary name="graph"><GraphPane store={store} idBase={`${idBase}-graph`} /></Boundary>}
-            second={loops}
-          />
+        wide && hasGraph ? (
+          <Split label="Width of the graph" direction="row" sized="first" initial={290} first={graph} second={loops} />
         ) : (
-          loops
+          <>
+            {hasGraph ? <Drawer store={store}>{graph}</Drawer> : null}
+            {loops}
+          </>
         )
       }
       second={<Dock store={store} idBase={`${idBase}-dock`} />}
     />
+  );
+}
+
+/** The graph over the text: opened by the button at the left edge, closed by Escape or an opened kernel. */
+function Drawer({ store, children }: { store: Store; children: ComponentChildren }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const open = useWatch(store.state, (state) => state.open);
+  useEffect(() => setOpen(false), [open]);
+  const close = (event: KeyboardEvent): void => {
+    if (event.key !== "Escape" || !isOpen) return;
+    setOpen(false);
+    button.current?.focus();
+  };
+  return (
+    <div class="tw-drawer-edge" onKeyDown={close}>
+      <button type="button" ref={button} class="tw-drawer-button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Graph
+      </button>
+      {isOpen ? <div class="tw-drawer">{children}</div> : null}
+    </div>
   );
 }
 
@@ -112,31 +151,33 @@ function Narrow({ store, idBase }: PartProps): JSX.Element {
   );
 }
 
-function useNarrow(root: { readonly current: HTMLElement | null }): boolean {
-  const [narrow, setNarrow] = useState(false);
-  useEffect(() => {
+/** Return the width of the workbench in pixels, and the layout for it. */
+function useSize(root: { readonly current: HTMLElement | null }): [number, Size] {
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
     const element = root.current;
     if (!element || typeof ResizeObserver === "undefined") return undefined;
-    const observer = new ResizeObserver(() => setNarrow(element.clientWidth > 0 && element.clientWidth < NARROW));
+    const look = (): void => {
+      if (element.clientWidth > 0) setWidth(element.clientWidth);
+    };
+    look();
+    const observer = new ResizeObserver(look);
     observer.observe(element);
     return () => observer.disconnect();
   }, [root]);
-  return narrow;
+  return [width, width === 0 || width >= WIDE ? "wide" : width >= MEDIUM ? "medium" : "narrow"];
 }
 
-function shortcuts(event: KeyboardEvent, store: Store): void {
-  const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-  if (event.key === "Escape" && typing) event.target.blur();
-  // Keys typed in the workbench must not trigger notebook shortcuts, such as deleting a cell.
-  event.stopPropagation();
-  if (typing || !(event.ctrlKey || event.metaKey)) return;
+function shortcuts(event: KeyboardEvent, store: Store, root: HTMLElement | null): void {
+  if (event.key === "Escape" && isTyping(event.target)) root?.focus();
+  if (belongsHere(event)) event.stopPropagation();
+  if (isTyping(event.target) || !(event.ctrlKey || event.metaKey)) return;
   const { can_undo: canUndo, can_redo: canRedo } = store.state.value.history;
   const key = event.key.toLowerCase();
   const redo = key === "y" || (key === "z" && event.shiftKey);
-  if (redo ? canRedo : key === "z" && canUndo) {
-    event.preventDefault();
-    store.navigate(redo ? "redo" : "undo");
-  }
+  if (!redo && key !== "z") return;
+  event.preventDefault();
+  if (redo ? canRedo : canUndo) store.navigate(redo ? "redo" : "undo");
 }
 
 let mounted = 0;

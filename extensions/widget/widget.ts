@@ -34,7 +34,8 @@ export default {
   },
   render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     el.classList.add("tw-host");
-    el.style.setProperty("--tw-height", `${String(model.get("_height"))}px`);
+    const height = model.get("_height");
+    if (height > 0) el.style.setProperty("--tw-height", `${String(height)}px`);
     return mount(storeOf(model), el);
   },
 };

@@ -37,6 +37,7 @@ def page(open_notebook: Callable[..., Page], quickstart: str) -> Page:
 
 
 def test_graph_and_loops_side_by_side(page: Page) -> None:
+    page.locator(".tw-root").get_by_role("button", name="Graph", exact=True).click()
     cards = page.locator(".tw-card")
     assert 5 < cards.count() <= 60
     expect(page.locator(".tw-graph-svg")).to_contain_text("layer.0")

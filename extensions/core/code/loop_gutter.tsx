@@ -6,6 +6,9 @@ import { focusRoving, nextIndex } from "../ui/roving";
 
 export const LINE_HEIGHT = 20;
 const COLUMN_WIDTH = 13;
+/** The smallest width of a column, in deep trees. */
+const NARROW_COLUMN = 8;
+const TREE_WIDTH = 65;
 const MAX_COLUMNS = 9;
 
 const LETTERS: Readonly<Record<string, string>> = {
@@ -29,8 +32,16 @@ interface LoopGutterProps {
 
 /** Return the width of the loop tree in the gutter, in pixels. */
 export function loopGutterWidth(pane: PaneModel): number {
-  const deepest = pane.scopes.reduce((depth, scope) => Math.max(depth, scope.depth), -1);
-  return Math.min(deepest + 1, MAX_COLUMNS) * COLUMN_WIDTH + (deepest >= 0 ? 8 : 0);
+  const count = columns(pane);
+  return count * columnWidth(count) + (count > 0 ? 8 : 0);
+}
+
+function columns(pane: PaneModel): number {
+  return Math.min(1 + pane.scopes.reduce((depth, scope) => Math.max(depth, scope.depth), -1), MAX_COLUMNS);
+}
+
+function columnWidth(count: number): number {
+  return Math.max(NARROW_COLUMN, Math.min(COLUMN_WIDTH, Math.floor(TREE_WIDTH / Math.max(1, count))));
 }
 
 /** Return the kind of a loop, or `block`. */
@@ -54,6 +65,7 @@ export const LoopGutter = memo(function LoopGutter(props: LoopGutterProps): JSX.
     setActive(next);
     focusRoving(box.current, next);
   };
+  const step = columnWidth(columns(pane));
   const tabStop = Math.min(active, pane.scopes.length - 1);
   return (
     <div
@@ -66,7 +78,7 @@ export const LoopGutter = memo(function LoopGutter(props: LoopGutterProps): JSX.
     >
       <svg class="tw-loop-tree-lines" aria-hidden="true" width={loopGutterWidth(pane)} height={pane.lines.length * LINE_HEIGHT}>
         {visible.map(({ scope }) => (
-          <path key={scope.span.uid} d={scopePath(scope)} class={scopeClass(scope, props)} />
+          <path key={scope.span.uid} d={scopePath(scope, step)} class={scopeClass(scope, props)} />
         ))}
       </svg>
       {visible.map(({ scope, index }) => (
@@ -78,7 +90,7 @@ export const LoopGutter = memo(function LoopGutter(props: LoopGutterProps): JSX.
           data-uid={scope.span.uid}
           data-name={scope.header?.name ?? ""}
           class={`tw-marker ${scopeClass(scope, props)}`}
-          style={{ left: `${column(scope) - 7}px`, top: `${scope.span.line * LINE_HEIGHT + 3}px` }}
+          style={{ left: `${column(scope, step) - 7}px`, top: `${scope.span.line * LINE_HEIGHT + 3}px` }}
           aria-level={scope.depth + 1}
           aria-selected={scope.span.uid === props.selected}
           aria-label={describe(scope)}
@@ -109,12 +121,12 @@ function describe(scope: Scope): string {
   return `${kindOf(scope)} loop ${header?.name ?? ""}${extent}`;
 }
 
-function column(scope: Scope): number {
-  return Math.min(scope.depth, MAX_COLUMNS - 1) * COLUMN_WIDTH + 9;
+function column(scope: Scope, step: number): number {
+  return Math.min(scope.depth, MAX_COLUMNS - 1) * step + 9;
 }
 
-function scopePath(scope: Scope): string {
-  const x = column(scope);
+function scopePath(scope: Scope, step: number): string {
+  const x = column(scope, step);
   const top = scope.span.line * LINE_HEIGHT + 17;
   const bottom = scope.span.endLine * LINE_HEIGHT + 13;
   return bottom > top ? `M${x} ${top}V${bottom}q0 4 4 4h2` : `M${x} ${top}v0`;

@@ -66,7 +66,7 @@ export function CodeView(props: CodeProps): JSX.Element {
         onPointerMove={(event) => point(locate(event))}
         onPointerLeave={() => point(null)}
       >
-        <div class="tw-gutter" style={{ width: `${gutter + 40}px` }}>
+        <div class="tw-gutter" style={{ width: `${gutter + 34}px` }}>
           <Numbers first={range.first} last={Math.min(range.last, pane.lines.length - 1)} />
           <LoopGutter
             pane={pane}

@@ -17,22 +17,22 @@ interface FormProps {
 /** The form of a step: parameters as Python text, checked on each change, applied with Enter. */
 export function StepForm({ suggestion, values, checking, onType, onApply, children }: FormProps): JSX.Element {
   const change = (name: string, value: string): void => onType({ ...values, [name]: value });
+  const legal = suggestion.problems.length === 0;
   const submit = (event: Event): void => {
     event.preventDefault();
-    onApply();
+    if (checking || legal) onApply();
   };
-  const legal = suggestion.problems.length === 0;
   const status = checking ? "Checking…" : legal ? "Legal" : "Illegal";
   const tone = checking ? "" : legal ? " is-good" : " is-bad";
   return (
     <form class="tw-form" onSubmit={submit} aria-label={`Parameters of ${suggestion.step}`}>
       {suggestion.fields.map((field) => (
-        <FieldRow key={field.name} field={field} value={values[field.name] ?? field.value} onChange={change} />
+        <FieldRow key={field.name} step={suggestion.step} field={field} value={values[field.name] ?? field.value} onChange={change} />
       ))}
       {children}
       <div class="tw-form-end">
         <span class={`tw-form-status${tone}`}>{status}</span>
-        <button type="submit" class="tw-button tw-primary" disabled={!checking && !legal}>
+        <button type="submit" class="tw-button tw-primary" data-focus={`submit:${suggestion.step}`} aria-disabled={!checking && !legal}>
           Apply {suggestion.step} <kbd>⏎</kbd>
         </button>
       </div>
@@ -41,12 +41,13 @@ export function StepForm({ suggestion, values, checking, onType, onApply, childr
 }
 
 interface RowProps {
+  readonly step: string;
   readonly field: Field;
   readonly value: string;
   readonly onChange: (name: string, value: string) => void;
 }
 
-function FieldRow({ field, value, onChange }: RowProps): JSX.Element {
+function FieldRow({ step, field, value, onChange }: RowProps): JSX.Element {
   const id = useId();
   return (
     <div class="tw-field">
@@ -63,6 +64,7 @@ function FieldRow({ field, value, onChange }: RowProps): JSX.Element {
           id={id}
           type="text"
           class="tw-input tw-mono"
+          data-focus={`field:${step}:${field.name}`}
           value={value}
           spellcheck={false}
           autocomplete="off"
@@ -71,7 +73,7 @@ function FieldRow({ field, value, onChange }: RowProps): JSX.Element {
           onInput={(event) => onChange(field.name, event.currentTarget.value)}
         />
       )}
-      <Choices field={field} value={value} listId={`${id}-choices`} onChange={onChange} />
+      <Choices step={step} field={field} value={value} listId={`${id}-choices`} onChange={onChange} />
       <p class="tw-field-doc" id={`${id}-doc`}>
         <span class="tw-mono">{field.type}</span> <Prose text={field.doc} />
       </p>

@@ -69,7 +69,7 @@ function Popover({ options, store, id, left, opener, onClose }: PopoverProps): J
   };
   return (
     <div class="tw-popover" role="dialog" aria-label="Measure options" id={id} ref={panel} style={{ left: `${left}px` }} onKeyDown={keys}>
-      <fieldset class="tw-choices">
+      <fieldset class="tw-options">
         <legend>Caches</legend>
         {(["hot", "cold"] as const).map((caches) => (
           <label key={caches}>

@@ -79,8 +79,11 @@ function Apply({ suggestion, disabled, onApply }: ApplyProps): JSX.Element {
       type="button"
       class="tw-button tw-apply"
       aria-label={`Apply ${suggestion.step} ${suggestion.label}`}
-      disabled={disabled}
-      onClick={onApply}
+      aria-disabled={disabled}
+      data-focus={`apply:${suggestion.step}`}
+      onClick={() => {
+        if (!disabled) onApply();
+      }}
     >
       Apply
     </button>
@@ -112,6 +115,7 @@ function StepName({ suggestion, open, onToggle }: NameProps): JSX.Element {
     <button
       type="button"
       class="tw-step-name"
+      data-focus={`step:${suggestion.step}`}
       aria-expanded={open}
       title={suggestion.summary}
       onClick={onToggle}
@@ -153,6 +157,7 @@ function SuggestionChips({ suggestions, chosen, onChoose }: ChipsProps): JSX.Ele
           type="button"
           key={suggestion.key}
           class="tw-chip tw-mono"
+          data-focus={`chip:${chosen.step}:${String(index)}`}
           aria-pressed={suggestion.key === chosen.key}
           title={suggestion.label}
           onClick={() => onChoose(suggestion.key)}

@@ -9,6 +9,9 @@ export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JS
   const history = useWatch(store.state, (state) => state.history);
   const target = useWatch(store.state, (state) => state.target);
   const busy = useWatch(store.state, (state) => runningJob(state)?.kind === "run");
+  const run = (action: "compile" | "measure"): void => {
+    if (!busy) store.send({ type: "run", action, function: "" });
+  };
   return (
     <div class="tw-toolbar" role="toolbar" aria-label="Workbench">
       <span class="tw-brand">
@@ -21,18 +24,18 @@ export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JS
       <button
         type="button"
         class="tw-button"
-        disabled={busy}
+        aria-disabled={busy}
         title="Compile, run at the sample sizes, and compare with the interpreter"
-        onClick={() => store.send({ type: "run", action: "compile", function: "" })}
+        onClick={() => run("compile")}
       >
         <Icon name="hammer" size={15} /> Compile
       </button>
       <button
         type="button"
         class="tw-button tw-primary"
-        disabled={busy}
+        aria-disabled={busy}
         title="Compile and measure at the sample sizes"
-        onClick={() => store.send({ type: "run", action: "measure", function: "" })}
+        onClick={() => run("measure")}
       >
         <Icon name="play" size={13} /> Measure
       </button>
@@ -55,9 +58,11 @@ function MeasureKernel({ store, disabled }: { store: Store; disabled: boolean })
     <button
       type="button"
       class="tw-button"
-      disabled={disabled}
+      aria-disabled={disabled}
       title={`Compile and measure only ${name} at the sizes of its caller`}
-      onClick={() => store.send({ type: "run", action: "measure", function: name })}
+      onClick={() => {
+        if (!disabled) store.send({ type: "run", action: "measure", function: name });
+      }}
     >
       <Icon name="clock" size={14} /> Measure kernel
     </button>
@@ -79,7 +84,7 @@ interface ToolProps {
 
 function Tool({ icon, label, keys, disabled, onClick }: ToolProps): JSX.Element {
   return (
-    <button type="button" class="tw-tool" aria-label={label} title={`${label} (${keys})`} disabled={disabled} onClick={onClick}>
+    <button type="button" class="tw-tool" aria-label={label} title={`${label} (${keys})`} aria-disabled={disabled} onClick={() => { if (!disabled) onClick(); }}>
       <Icon name={icon} />
     </button>
   );

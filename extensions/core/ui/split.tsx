@@ -16,7 +16,8 @@ const STEP = 24;
 /** Two panes and a separator that pointer and arrow keys move. */
 export function Split(props: SplitProps): JSX.Element {
   const { direction, sized, minimum = 120 } = props;
-  const [size, setSize] = useState(props.initial);
+  const [moved, setSize] = useState<number | null>(null);
+  const size = moved ?? props.initial;
   const box = useRef<HTMLDivElement>(null);
   const bound = (value: number): number => {
     const whole = direction === "row" ? box.current?.clientWidth : box.current?.clientHeight;
@@ -36,7 +37,7 @@ export function Split(props: SplitProps): JSX.Element {
     if (event.key !== grow && event.key !== shrink) return;
     event.preventDefault();
     const sign = (event.key === grow) === (sized === "first") ? 1 : -1;
-    setSize((value) => bound(value + sign * STEP));
+    setSize(bound(size + sign * STEP));
   };
   const fixed = { flex: `0 0 ${size}px` };
   return (

@@ -1,0 +1,59 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { mount } from "../core/app";
+import type { Store } from "../core/store";
+import { belongsHere } from "../core/ui/keys";
+import { connected, flush, makeProblem, useFakeTimers, type FakeKernel } from "./helpers";
+
+let kernel: FakeKernel;
+let store: Store;
+let page: HTMLElement;
+let unmount: () => void;
+
+beforeEach(async () => {
+  useFakeTimers();
+  ({ kernel, store } = connected());
+  page = document.createElement("div");
+  document.body.append(page);
+  unmount = mount(store, page);
+  await flush();
+});
+
+afterEach(async () => {
+  unmount();
+  page.remove();
+  await flush();
+  vi.useRealTimers();
+});
+
+function key(name: string, modifiers: KeyboardEventInit = {}): KeyboardEvent {
+  return new KeyboardEvent("keydown", { key: name, ...modifiers });
+}
+
+test("leaves combinations with Ctrl to JupyterLab, except undo, redo and running the cell", () => {
+  for (const name of ["s", "b", "f", "p"]) expect(belongsHere(key(name, { ctrlKey: true }))).toBe(false);
+  expect(belongsHere(key("F1"))).toBe(false);
+  for (const name of ["z", "y", "Enter"]) expect(belongsHere(key(name, { ctrlKey: true }))).toBe(true);
+  for (const name of ["d", "x", "Enter", "ArrowDown"]) expect(belongsHere(key(name))).toBe(true);
+});
+
+test("marks keys for JupyterLab before they reach the document", () => {
+  const root = page.querySelector<HTMLElement>(".tw-root");
+  const seen: (boolean | undefined)[] = [];
+  const look = (): void => void seen.push(root?.hasAttribute("data-lm-suppress-shortcuts"));
+  document.addEventListener("keydown", look, true);
+  for (const event of [key("s", { ctrlKey: true, bubbles: true }), key("d", { bubbles: true })]) page.querySelector(".tw-code")?.dispatchEvent(event);
+  document.removeEventListener("keydown", look, true);
+  expect(seen).toEqual([false, true]);
+});
+
+test("moves the focus of a removed step to its successor, else to the selection", async () => {
+  const apply = page.querySelector<HTMLElement>('[data-focus="apply:split"]');
+  apply?.focus();
+  const { menu } = store.state.value;
+  kernel.answer({ menu: { ...menu, suggestions: menu.suggestions.map((item) => (item.step === "split" ? { ...item, problems: [makeProblem({})] } : item)) } });
+  await flush();
+  expect(document.activeElement?.getAttribute("data-focus")).toBe("step:split");
+  kernel.answer({ menu: { ...menu, suggestions: [] } });
+  await flush();
+  expect(document.activeElement?.classList.contains("tw-marker")).toBe(true);
+});

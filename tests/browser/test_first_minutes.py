@@ -1,0 +1,240 @@
+"""The first minutes of a new user, with mouse and keyboard only: measure, open, schedule, undo."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.workbench import apply, code, select_loop, step, tab, theme
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Locator, Page
+
+pytestmark = pytest.mark.browser
+
+PROGRAM = '''
+import tilewright as tw
+mod = tw.parse("""
+batch = symbols("batch", lower=0)
+
+@graph_func
+def main(
+    x: Tensor[(batch, 64), f32], u: Tensor[(64, 256), f32], d: Tensor[(256, 64), f32]
+):
+    hint("batch", 48)
+    up: Tensor[(batch, 256), f32] = matmul(x, u)
+    act: Tensor[(batch, 256), f32] = gelu(up, approximate="none")
+    down: Tensor[(batch, 64), f32] = matmul(act, d)
+    both: Tensor[(batch, 64), f32] = add(x, down)
+    norm: Tensor[(batch, 64), f32] = softmax(both, axis=1)
+    return norm
+""")
+wb = tw.Workbench(mod, target="cpu")
+wb
+'''
+
+KERNEL = "fused_matmul_gelu"
+LONG = 120_000
+"""The timeout for compiling and measuring, in milliseconds."""
+
+WIDTHS = (1440, 1000, 800, 760)
+
+COLUMNS = """() => {
+    const code = document.querySelector(".tw-code");
+    const text = code.querySelector(".tw-code-text");
+    const context = document.createElement("canvas").getContext("2d");
+    context.font = getComputedStyle(text).font;
+    const start = text.getBoundingClientRect().left;
+    return (code.getBoundingClientRect().right - start) / context.measureText("0").width;
+}"""
+"""The number of characters of program text that are visible side by side."""
+
+
+@pytest.fixture
+def page(open_notebook: Callable[..., Page]) -> Page:
+    page = open_notebook("minutes.ipynb", [PROGRAM])
+    page.set_viewport_size({"width": 1440, "height": 900})
+    return page
+
+
+def button(page: Page, name: str) -> Locator:
+    return page.locator(".tw-root").get_by_role("button", name=name, exact=True)
+
+
+def rule(page: Page) -> Locator:
+    """Return the header that states the relation of the open kernel to its default rule."""
+    return page.locator(".tw-rule")
+
+
+def picture(page: Page, name: str) -> None:
+    """Save a picture if the environment variable SCREENSHOTS names a folder."""
+    if folder := os.environ.get("SCREENSHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+
+def measure(page: Page) -> None:
+    button(page, "Measure").click()
+    expect(page.locator(".tw-kernels")).to_contain_text(KERNEL, timeout=LONG)
+    expect(button(page, "Measure")).to_be_enabled(timeout=LONG)
+
+
+def has_focus(page: Page) -> str:
+    """Return the label of the control with the focus if it is in the workbench."""
+    return page.evaluate(
+        """() => {
+            const at = document.activeElement;
+            if (!at.closest(".tw-root")) return "";
+            return at.dataset.focus || at.dataset.name || at.className;
+        }"""
+    )
+
+
+def test_profile_to_program_and_back(page: Page) -> None:
+    measure(page)
+    button(page, "Graph").click()  # at this width the graph is a drawer
+    for op in ("matmul", "gelu", "softmax"):
+        card = page.get_by_role("treeitem", name=op).first
+        expect(card).to_contain_text("%")
+    picture(page, "measured")
+    page.keyboard.press("Escape")
+    expect(page.locator(".tw-drawer")).to_have_count(0)
+
+    # The kernel opens although the graph was not lowered.
+    slowest = page.locator(".tw-kernels .tw-link", has_text=KERNEL)
+    slowest.click()
+    expect(code(page)).to_contain_text(f"def {KERNEL}(")
+    expect(code(page)).to_contain_text("vectorized(")
+    expect(rule(page)).to_contain_text("As measured")
+    picture(page, "compiled")
+
+    # "Lower the graph" is one foldable step.
+    rule(page).get_by_role("button", name="Lower the graph").click()
+    expect(rule(page)).to_contain_text("Gets the default rule schedule_matmul when it is compiled")
+    expect(code(page)).to_contain_text(f"def {KERNEL}(")
+    expect(page.locator(".tw-rule-note")).to_contain_text("slower")
+    assert has_focus(page).startswith("rule:")
+    tab(page, "Trace")
+    expect(page.locator(".tw-trace")).to_contain_text("lower_graph")
+    tab(page, "History")
+    expect(page.locator(".tw-history-row")).to_have_count(2)
+
+    # The steps of the default rule can be taken, changed, and left; undo works from the keyboard.
+    rule(page).get_by_role("button", name="Take the default schedule").click()
+    expect(rule(page)).to_contain_text("Has the steps of its default rule schedule_matmul")
+    expect(code(page)).to_contain_text("vectorized(")
+    page.keyboard.press("Control+z")
+    expect(rule(page)).to_contain_text("when it is compiled")
+    page.keyboard.press("Control+Shift+z")
+    expect(rule(page)).to_contain_text("Has the steps")
+    picture(page, "taken")
+
+    rule(page).get_by_role("button", name="Return to the default rule").click()
+    expect(rule(page)).to_contain_text("when it is compiled")
+    expect(code(page)).not_to_contain_text("vectorized(")
+    page.keyboard.press("Control+z")
+    expect(rule(page)).to_contain_text("Has the steps")
+
+
+def test_leaving_the_rule_is_announced_and_undone(page: Page) -> None:
+    measure(page)
+    page.locator(".tw-kernels .tw-link", has_text=KERNEL).click()
+    rule(page).get_by_role("button", name="Lower the graph").click()
+    expect(page.locator(".tw-rule-note")).to_contain_text("predicted")
+    select_loop(page, "j")
+    expect(page.locator(".tw-rule-note")).to_contain_text("replaces the default rule")
+    apply(page, "split")
+    expect(rule(page)).to_contain_text("Left its default rule schedule_matmul: predicted")
+    expect(rule(page)).to_contain_text("slower")
+    picture(page, "left")
+    measure(page)
+    expect(rule(page)).to_contain_text(" now (", timeout=LONG)
+    expect(rule(page)).to_contain_text("slower")
+    back = rule(page).get_by_role("button", name="Return to the default rule")
+    expect(back).to_be_enabled(timeout=LONG)
+    back.click()
+    expect(rule(page)).to_contain_text("Gets the default rule")
+    expect(code(page)).to_contain_text("for j in range(256)")
+
+
+def test_focus_stays_and_shortcuts_work_after_every_action(page: Page) -> None:
+    step(page, "lower_graph").locator(".tw-apply").click()
+    expect(page.locator(".tw-announcement")).to_contain_text("lower_graph")
+    page.locator(".tw-picker").select_option(KERNEL)
+    select_loop(page, "j")
+    apply(page, "split")
+    expect(code(page)).to_contain_text("for j_1 in range(")
+    assert has_focus(page) in ("apply:split", "step:split", "j_1")
+    page.keyboard.press("Control+z")
+    expect(code(page)).to_contain_text("for j in range(256)")
+    assert has_focus(page) != ""
+
+    # A click on text or on an empty part of the workbench keeps the keys in the workbench.
+    code(page).click(position={"x": 200, "y": 130})
+    page.keyboard.press("Control+Shift+z")
+    expect(code(page)).to_contain_text("for j_1 in range(")
+    page.locator(".tw-status").click()
+    page.keyboard.press("Control+z")
+    expect(code(page)).to_contain_text("for j in range(256)")
+
+    # Applied from the form with Enter; Escape leaves the field.
+    select_loop(page, "j")
+    step(page, "split").locator(".tw-step-name").click()
+    factors = step(page, "split").get_by_label("factors", exact=True)
+    factors.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("(None, 32)")
+    page.keyboard.press("Enter")
+    expect(code(page)).to_contain_text("for j_1 in range(32)")
+    page.keyboard.press("Escape")
+    assert has_focus(page) != ""
+    page.keyboard.press("Control+z")
+    expect(code(page)).to_contain_text("for j in range(256)")
+
+    # JupyterLab's own shortcuts: side bar, and save.
+    browser = page.locator("#filebrowser")
+    expect(browser).to_be_visible()
+    page.keyboard.press("Control+b")
+    expect(browser).to_be_hidden()
+    page.keyboard.press("Control+s")
+    page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
+    page.keyboard.press("Control+b")
+    expect(browser).to_be_visible()
+    page.keyboard.press("Control+Shift+c")
+    expect(page.locator("#modal-command-palette, .lm-CommandPalette").first).to_be_visible()
+    page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_text_has_62_columns(page: Page, width: int) -> None:
+    """At 1440 pixels with JupyterLab's side bar; else the width is that of the workbench."""
+    step(page, "lower_graph").locator(".tw-apply").click()
+    expect(page.locator(".tw-announcement")).to_contain_text("lower_graph")
+    page.locator(".tw-picker").select_option(KERNEL)
+    expect(code(page)).to_contain_text(f"def {KERNEL}(")
+    if width != max(WIDTHS):
+        page.locator(".tw-status").click()
+        page.keyboard.press("Control+b")
+        expect(page.locator("#filebrowser")).to_be_hidden()
+        inner = page.locator(".tw-root").evaluate("(root) => root.clientWidth")
+        page.set_viewport_size({"width": 1440 + width - inner, "height": 900})
+        page.wait_for_function(
+            "(width) => Math.abs(document.querySelector('.tw-root').clientWidth - width) < 3",
+            arg=width,
+        )
+    for name in ("JupyterLab Dark", "JupyterLab Light"):
+        theme(page, name)
+        picture(page, f"columns-{width}-{name.split()[-1]}")
+    assert page.evaluate(COLUMNS) >= 62
+    root = page.locator(".tw-root").bounding_box()
+    assert root is not None
+    assert root["y"] + root["height"] <= 900
+    if width != max(WIDTHS):
+        page.locator(".tw-status").click()
+        page.keyboard.press("Control+b")
+        expect(page.locator("#filebrowser")).to_be_visible()
