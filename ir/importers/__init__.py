@@ -1,6 +1,9 @@
 """Importers of torch.export programs and ONNX models."""
 
+from .handlers import load_handlers
 from .onnx_model import from_onnx
 from .torch_program import from_exported_program
 
 __all__ = ["from_exported_program", "from_onnx"]
+
+load_handlers()

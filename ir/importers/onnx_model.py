@@ -17,7 +17,6 @@ from ..identity import fresh_name
 from ..module import Module
 from ..naming import to_valid_name
 from ..symbolic import Expr, SymbolicError, Var, as_expr, parse_expr, var
-from . import onnx_compound, onnx_elementwise, onnx_quantized, onnx_shaping
 from .cleanup import constants_of, without_dead_code
 from .onnx_context import HANDLERS, OnnxContext, scope_of
 from .onnx_file import (
@@ -34,9 +33,6 @@ from .onnx_schema import check_dtypes, checked_attributes
 from .state_pairs import with_state
 from .tensors import Imported
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
-
-HANDLER_MODULES = (onnx_compound, onnx_elementwise, onnx_quantized, onnx_shaping)
-"""The modules whose import registers handlers."""
 
 
 @checked_call

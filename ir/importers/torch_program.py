@@ -14,18 +14,6 @@ from ...progress import ProgressOption, Report, progress_of, tracked
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, Operand, TensorInfo, Value
 from ..module import Module
-from . import (
-    torch_arithmetic,
-    torch_complex,
-    torch_compound,
-    torch_functions,
-    torch_norms,
-    torch_quantized,
-    torch_shaping,
-    torch_sizes,
-    torch_updates,
-    torch_windows,
-)
 from .cleanup import constants_of, without_dead_code
 from .elementwise import convert
 from .shaping import expand
@@ -46,20 +34,6 @@ from .torch_state import (
     without_unused_names,
 )
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
-
-HANDLER_MODULES = (
-    torch_arithmetic,
-    torch_complex,
-    torch_compound,
-    torch_functions,
-    torch_norms,
-    torch_quantized,
-    torch_shaping,
-    torch_sizes,
-    torch_updates,
-    torch_windows,
-)
-"""The modules whose import registers handlers."""
 
 
 @checked_call
