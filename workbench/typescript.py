@@ -11,12 +11,13 @@ import types
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from ..ir.dtype import DTYPES
 from . import protocol, requests
 
 _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 
 _HEAD = """\
-// Generated from workbench/protocol.py and requests.py: python -m tilewright.workbench.typescript.
+// Generated from protocol.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
 // Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 """
 
@@ -31,6 +32,7 @@ def typescript() -> str:
         f"export const VERSION = {protocol.VERSION};",
         f"export const SPAN_FIELDS = {protocol.SPAN_FIELDS};",
         f"export const SPAN_KINDS = [{_quoted(protocol.SPAN_KINDS)}] as const;",
+        f"/** The names of the dtypes. */\nexport const DTYPES = [{_quoted(tuple(DTYPES))}];",
         *(_interface(item) for item in classes),
         f"export type Request = {union};",
     ]

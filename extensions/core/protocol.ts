@@ -1,4 +1,4 @@
-// Generated from workbench/protocol.py and requests.py: python -m tilewright.workbench.typescript.
+// Generated from protocol.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
 // Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 
 export const VERSION = 4;
@@ -6,6 +6,9 @@ export const VERSION = 4;
 export const SPAN_FIELDS = 7;
 
 export const SPAN_KINDS = ["loop", "block", "buffer", "binding"] as const;
+
+/** The names of the dtypes. */
+export const DTYPES = ["f16", "f32", "f64", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool", "f8_e4m3", "f8_e5m2", "i4", "u4", "i2", "u2", "c64", "c128"];
 
 /**
  * A handle of a selectable part of the program, with its printed name.

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { tokenize } from "../core/code/tokenize";
+import { DTYPES } from "../core/protocol";
 
 test("tokens join to the line", () => {
   for (const line of ["    for i_0 in parallel(ceildiv(n, 8)):  # tail", 'x: Buffer[(n, 4), f32] = "a\\"b"', "%v = fadd <8 x float> %a, %b", ""])
@@ -13,6 +14,16 @@ test("distinguishes loops, numbers, types and strings", () => {
   expect(kinds.get("16")).toBe("number");
   expect(kinds.get("f32")).toBe("type");
   expect(kinds.get('"s"')).toBe("string");
+});
+
+test("every dtype is a type, and a longer name is not", () => {
+  expect(DTYPES).toContain("u4");
+  for (const name of DTYPES) {
+    const [buffer, , ...rest] = tokenize(`Buffer[${name}]`);
+    expect(buffer?.kind).toBe("type");
+    expect(rest[0]).toEqual({ kind: "type", text: name });
+    expect(tokenize(`${name}_0`)[0]).toEqual({ kind: "name", text: `${name}_0` });
+  }
 });
 
 test("a name that contains a keyword is a name", () => {

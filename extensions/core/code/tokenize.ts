@@ -1,3 +1,5 @@
+import { DTYPES } from "../protocol";
+
 /** The kinds of tokens, for highlighting. */
 export type TokenKind =
   | "text"
@@ -21,6 +23,10 @@ export type Language = "script" | "llvm" | "assembly" | "plain";
 
 type Rule = readonly [TokenKind, RegExp];
 
+const ANNOTATIONS = ["Tensor", "Buffer", "Out", "InOut", "State", "Int", "Shape", "Tuple", "Prim", "Object", "Callable"];
+const FOREIGN = ["float", "float16", "float32", "float64", "bfloat16", "int", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"];
+const TYPE = new RegExp(`\\b(?:${[...ANNOTATIONS, ...FOREIGN, ...DTYPES].join("|")})\\b`, "y");
+
 const SCRIPT: readonly Rule[] = [
   ["comment", /#.*/y],
   ["string", /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/y],
@@ -28,7 +34,7 @@ const SCRIPT: readonly Rule[] = [
   ["number", /\b(?:0x[\da-fA-F]+|\d+(?:\.\d*)?(?:[eE][+-]?\d+)?j?|\binf\b|\bnan\b)/y],
   ["keyword", /\b(?:def|for|in|if|elif|else|with|return|as|and|or|not|True|False|None|let|import|from|class|lambda|assert)\b/y],
   ["loop", /\b(?:range|serial|parallel|vectorized|unrolled|unroll|thread_binding|thread|grid|block|init|spatial|reduce|ordered|where|reads|writes)\b/y],
-  ["type", /\b(?:Tensor|Buffer|Out|InOut|State|Int|Shape|Tuple|Prim|Object|Callable|float(?:16|32|64)|bfloat16|u?int(?:8|16|32|64)?|bool|f(?:16|32|64)|bf16|f8_e4m3|f8_e5m2|[iu](?:8|16|32|64)|c(?:64|128))\b/y],
+  ["type", TYPE],
   ["call", /\b[A-Za-z_]\w*(?=\()/y],
   ["name", /[A-Za-z_]\w*/y],
   ["operator", /->|:=|\*\*|\/\/|[<>=!]=|[-+*/%<>=@&|^~]/y],
