@@ -174,7 +174,7 @@ def _scratch(context: HostContext, launch: LaunchKernel, threads: int) -> Scratc
         sizes.append(substitute(kernel.scratch, known))
         if not temporaries:
             temporaries = tuple((n, substitute(s, known)) for n, s, _ in kernel.temporaries)
-    return ScratchSize(maximum(*sizes), temporaries) if sizes else None
+    return ScratchSize(maximum(*sizes), temporaries, launch.function) if sizes else None
 
 
 def _body(context: HostContext, memory: _MemoryLayout) -> tuple[Results, host.HostFunc, int]:

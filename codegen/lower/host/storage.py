@@ -62,10 +62,11 @@ def direct_results(func: GraphFunc, live_ranges: LiveRanges) -> dict[Value, int]
 
 @dataclass(frozen=True, slots=True)
 class ScratchSize:
-    """The scratch of a launch: its size in bytes, and its temporaries with their sizes."""
+    """The scratch of a launch: its size in bytes, its temporaries with their sizes, its kernel."""
 
     size: Expr
     temporaries: tuple[tuple[str, Expr], ...] = ()
+    kernel: str = ""
 
     @property
     def name(self) -> str:
@@ -74,6 +75,11 @@ class ScratchSize:
         more = len(names) - MOST_NAMES
         parts = (*names[:MOST_NAMES], *((f"{more}_more",) if more > 0 else ()), "scratch")
         return "_".join(parts)
+
+    @property
+    def tensors(self) -> tuple[tuple[str, Expr], ...]:
+        """The temporaries with their sizes, named with their kernel."""
+        return tuple((f"{name} (kernel {self.kernel})", size) for name, size in self.temporaries)
 
 
 MOST_NAMES: Final = 3
@@ -113,7 +119,7 @@ def assign_storages(
             _assign(made, storage, entry)
     for binding, needed in scratch.items():
         position = live_ranges.positions[binding]
-        extra = Storage(needed.name, needed.size, position, position, needed.temporaries)
+        extra = Storage(needed.name, needed.size, position, position, needed.tensors)
         made.scratch[binding.value] = extra
         _assign(made, extra, entry)
     for binding in all_bindings(func.bindings):

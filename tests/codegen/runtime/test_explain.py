@@ -113,6 +113,15 @@ def twice(x: Buffer[(n, 4), f32], y: Out[(n, 4), f32]):
 """
 
 
+TWO_SCRATCHES = f"""{SCRATCH}{SCRATCH[SCRATCH.index("@prim_func") :].replace("twice", "again")}
+@graph_func
+def main(x: Tensor[(n, 4), f32]):
+    y: Tensor[(n, 4), f32] = call_tir(twice, x)
+    z: Tensor[(n, 4), f32] = call_tir(again, y)
+    return z
+"""
+
+
 def test_the_largest_parts_of_an_arena_that_does_not_fit_are_named() -> None:
     size = 6_000_000
     with pytest.raises(OutOfMemoryError) as caught:
@@ -121,7 +130,16 @@ def test_the_largest_parts_of_an_arena_that_does_not_fit_are_named() -> None:
     assert "the largest parts are a: 144 TB, b: 144 TB" in caught.value.hint
 
 
-def test_a_temporary_of_a_kernel_that_does_not_fit_is_named() -> None:
+def test_a_temporary_that_does_not_fit_is_named_with_its_kernel() -> None:
     with pytest.raises(OutOfMemoryError, match="bytes for the arena") as caught:
         compile(parse(SCRATCH), Target("cpu", threads=1))(np.ones((3, 4), np.float32))
-    assert "t: 1200 TB" in caught.value.hint, caught.value.hint
+    assert "the largest parts are t (kernel twice): 1200 TB" in caught.value.hint
+
+
+def test_equally_named_temporaries_of_two_kernels_are_different_parts() -> None:
+    exe = compile(parse(TWO_SCRATCHES), Target("cpu", threads=1))
+    names = ("t (kernel twice)", "t (kernel again)")
+    assert {*names} <= {name for s in exe.memory({"n": 3}).storages for name in s.tensors}
+    with pytest.raises(OutOfMemoryError) as caught:
+        exe(np.ones((3, 4), np.float32))
+    assert all(f"{name}: 1200 TB" in caught.value.hint for name in names)
