@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tilewright.ir.graph.nodes import CallTIR, GraphFunc
+from tilewright.ir.graph.libraries import LIBRARY_FUNCTIONS
+from tilewright.ir.graph.nodes import Call, CallTIR, GraphFunc
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.visit import walk
 from tilewright.schedules.apply import check
 from tilewright.schedules.handles import BindingRef, BlockRef, BufferRef, FunctionRef
+from tilewright.schedules.primitives.graph.dispatch_to_library import DispatchToLibrary
 from tilewright.schedules.registry import STEPS
 
 from tests.fuzz import steps as loop_level
@@ -27,7 +29,7 @@ WEIGHTS: Mapping[str, int] = {
     "legalize": 4, "fuse_ops": 6, "fuse_tir": 4, "collapse_dims": 3, "specialize": 3,
     "hoist_block": 3, "clone_function": 2, "fold_constants": 2, "dead_code": 2,
     "lift_transforms": 2, "assume": 2, "lower_graph": 1, "finish_graph": 1, "plan_memory": 1,
-    "default_schedule": 1,
+    "default_schedule": 1, "dispatch_to_library": 1,
 }  # fmt: skip
 """How often a step is drawn, relative to 1."""
 
@@ -86,6 +88,18 @@ def _on_graph(rng: random.Random, state: State, cls: Callable[..., Step]) -> Ste
 def _fold(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step:
     function = FunctionRef(rng.choice(graphs(state)))
     return cls(function) if rng.random() < 0.6 else cls(function, rng.choice([1, 16, 64, 1 << 20]))
+
+
+def _dispatch(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step | None:
+    """Choose an operator call and a library function, mostly one that implements the call."""
+    found = [
+        reference(g, b)
+        for g in state.module.graphs for b in g.bindings if isinstance(b.right, Call)
+    ]  # fmt: skip
+    suggested = [step for ref in found for step in DispatchToLibrary.suggest(state, ref)]
+    if suggested and rng.random() < 0.8:
+        return rng.choice(suggested)
+    return cls(rng.choice(found), rng.choice(list(LIBRARY_FUNCTIONS))) if found else None
 
 
 def _group(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step:
@@ -179,6 +193,7 @@ MAKERS: Mapping[str, Callable] = {
     "clone_function": _clone,
     "collapse_dims": _on_kernel,
     "default_schedule": _everything,
+    "dispatch_to_library": _dispatch,
     "fold_constants": _fold,
     "fuse_ops": _group,
     "hoist_block": _hoist,

@@ -73,6 +73,9 @@ REFUSED = (*REFUSALS, CompileError)
 GOALS = tuple(v for v in ON_GRAPHS if v not in FINAL) + FINAL
 """The steps that walks aim at, in turn."""
 
+FITTING = {"dispatch_to_library": "dense"}
+"""The family of programs that permits a step, for steps that few families permit."""
+
 
 @dataclass(slots=True)
 class Focus:
@@ -280,7 +283,7 @@ def start(seed: int, family: str = "", goal: str = "") -> GraphWalk:
     rng = random.Random(seed)
     goal = goal or GOALS[seed % len(GOALS)]
     names = list(FAMILIES)
-    family = family or names[(seed + seed // len(names)) % len(names)]
+    family = family or FITTING.get(goal) or names[(seed + seed // len(names)) % len(names)]
     program = FAMILIES[family](rng)
     on_gpu = 3 if "state" in program.access else 1
     target = rng.choices(TARGETS, (3, 3, 3, on_gpu))[0]
@@ -292,7 +295,7 @@ def toward(walk: GraphWalk, verb: str, tries: int = 12) -> bool:
     before = PATH[: PATH.index(verb)] if verb in PATH else PATH
     if verb == "lift_transforms":  # constants of small programs are folded, and nothing is left
         before = [step for step in before if step != "fold_constants"]
-    if verb == "default_schedule":
+    if verb in ("default_schedule", "dispatch_to_library"):
         before = ()
     for step in before:
         if step == "legalize" or walk.rng.random() < 0.5:
