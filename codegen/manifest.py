@@ -279,6 +279,10 @@ class FunctionSpec:
         listed: they are called by their symbols.
     device : str
         The device of the tensors.
+    devices : tuple of str
+        The names of the other devices that the function uses.
+    streams : int
+        The number of streams that the function uses.
     updates : tuple of UpdateSpec
         The updates of tensors, in program order.
     body : tuple of int
@@ -301,6 +305,8 @@ class FunctionSpec:
     device: str = "cpu"
     updates: tuple[UpdateSpec, ...] = ()
     body: tuple[int, ...] = ()
+    devices: tuple[str, ...] = ()
+    streams: int = 1
 
     @property
     def inputs(self) -> tuple[ParamSpec, ...]:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -198,6 +198,7 @@ def _write(
     (kind, name), ready = form, with_level(target)
     artifact, _ = compile_artifact(module, ready, BuildOptions(progress=part_of(report, 0.0, 0.9)))
     functions = _functions(artifact)
+    _check_devices(functions)
     public = [f for f in functions if not f.prepares]
     states = states_of(public)
     if states.params:
@@ -223,6 +224,17 @@ def _write(
     _link(parts, library, ready, (kind, model))
     _write_manifest(folder, model, ready, kind)
     report(1.0, "written")
+
+
+def _check_devices(functions: Sequence[FunctionSpec]) -> None:
+    """Check that all tensors are on the device of the target."""
+    for function in functions:
+        if function.devices:
+            raise ExportError(
+                f"function {public_name(function.name)!r} has tensors on "
+                f"{', '.join(map(repr, function.devices))}; an export uses one device",
+                hint="remove device= from the annotations and allocations of the function",
+            )
 
 
 def _link(

@@ -143,7 +143,7 @@ def _state_parts(model: Model) -> Iterator[str]:
 
 def _defines(model: Model) -> Iterator[str]:
     names = ("VERSION", "ALLOC", "FREE", "PARALLEL", "ERROR", "THREADS", "LIBRARY", "PROFILE")
-    for name in (*names, "RELEASE", "USER", "SIZE"):
+    for name in (*names, "RELEASE", "USER", "COPY", "SIZE"):
         yield f"#define TABLE_{name} {getattr(runtime_table, name)}"
     for name in ("SITE", "NUMBERS", "CODE", "TEXT", "A", "B", "OPERANDS"):
         yield f"#define CALL_{name} {getattr(layout, f'CALL_{name}')}"

@@ -5,11 +5,9 @@ from __future__ import annotations
 from ...ir.thread import runtime_table
 from . import layout
 from .language import (
-    NULL,
     Code,
     Ptr,
     call_code,
-    call_nothing,
     exchange,
     load_i64,
     load_ptr,
@@ -78,14 +76,3 @@ def call_library(_call: Ptr, entry: Ptr, operands: Ptr, count: int) -> Code:
     ``entry`` is the address of the library function, followed by its first argument.
     """
     return call_code(load_ptr(entry, 0), load_ptr(entry, 8), operands, count)
-
-
-@rtlib_function
-def free_later(call: Ptr, blocks: Ptr, count: int) -> None:
-    """Free storages allocated during the call and clear their addresses."""
-    release = load_ptr(move(call, layout.CALL_OWN_TABLE), runtime_table.FREE)
-    for k in range(count):
-        block = load_ptr(blocks, 8 * k)
-        if block != NULL:
-            call_nothing(release, call, block)
-            store_ptr(blocks, 8 * k, NULL)

@@ -256,7 +256,13 @@ RECORD_BLOCK: Final = 32
 """The block size in threads along x, y, and z."""
 RECORD_SHARED: Final = 56
 """The size of the dynamic shared memory in bytes."""
-RECORD_SIZE: Final = 64
+RECORD_STREAM: Final = 64
+"""The number of the stream."""
+RECORD_CLUSTER: Final = 72
+"""The cluster size in thread blocks along x, y, and z; 0 means no clusters."""
+RECORD_ATTRIBUTES: Final = 96
+"""The address of further launch attributes of the device, or null."""
+RECORD_SIZE: Final = 104
 
 # The device record: a device with separate memory.
 
@@ -267,8 +273,8 @@ DEVICE_ORDINAL: Final = 8
 DEVICE_HOST_ALLOC: Final = 16
 """Functions like ``ALLOC`` and ``FREE`` of the runtime table, for host-accessible memory."""
 DEVICE_HOST_FREE: Final = 24
-DEVICE_COPY: Final = 32
-"""``i32(context, ptr target, ptr source, i64 bytes)``: copy between any two memories."""
+DEVICE_DRIVER_COPY_ASYNC: Final = 32
+"""``cuMemcpyAsync``."""
 DEVICE_DRIVER_LAUNCH: Final = 40
 """``cuLaunchKernel`` of the CUDA driver."""
 DEVICE_DRIVER_COPY: Final = 48
@@ -279,9 +285,21 @@ DEVICE_DRIVER_WAIT: Final = 64
 """``cuStreamSynchronize``."""
 DEVICE_CONTEXT: Final = 72
 """The CUDA context of the device."""
-DEVICE_STREAM: Final = 80
-"""The CUDA stream of launches; null is the legacy default stream."""
-DEVICE_SIZE: Final = 88
+DEVICE_STREAMS: Final = 80
+"""The address of the streams: the handle of each, and the event that others wait for.
+
+A null handle is the legacy default stream.
+"""
+DEVICE_STREAM_COUNT: Final = 88
+DEVICE_DRIVER_RECORD: Final = 96
+"""``cuEventRecord``."""
+DEVICE_DRIVER_AWAIT: Final = 104
+"""``cuStreamWaitEvent``."""
+DEVICE_SIZE: Final = 112
+STREAM_BYTES: Final = 16
+STREAM_EVENT: Final = 8
+DEVICE_TYPE_UNIT: Final = 1 << 32
+"""The factor of the device type in the number of a device."""
 
 ALIGNMENT: Final = 64
 """The alignment of arenas and results in bytes."""

@@ -51,14 +51,14 @@ def system(context: Ptr) -> Ptr:
 
 
 @rtlib_function
-def provide_memory(context: Ptr, size: int, alignment: int) -> Ptr:
+def provide_memory(context: Ptr, size: int, alignment: int, _device: int, _stream: int) -> Ptr:
     """Allocate with the C library; function ``ALLOC`` of the runtime table."""
     whole = (size + alignment - 1) // alignment * alignment
     return call_ptr(load_ptr(system(context), layout.SYSTEM_ALLOCATE), alignment, whole)
 
 
 @rtlib_function
-def take_memory(context: Ptr, memory: Ptr) -> None:
+def take_memory(context: Ptr, memory: Ptr, _device: int, _stream: int) -> None:
     """Free with the C library; function ``FREE`` of the runtime table."""
     call_nothing(load_ptr(system(context), layout.SYSTEM_FREE), memory)
 

@@ -6,6 +6,7 @@ from ...ir.thread import runtime_table
 from . import layout
 from .language import (
     NULL,
+    Code,
     Ptr,
     call_nothing,
     load_i64,
@@ -99,10 +100,10 @@ def release_result(block: Ptr) -> None:
     source = load_ptr(context, 0)
     device = load_ptr(source, runtime_table.DEVICE)
     if device == NULL:
-        call_nothing(load_ptr(source, runtime_table.FREE), context, block)
+        call_nothing(load_ptr(source, runtime_table.FREE), context, block, 0, 0)
     else:
-        call_nothing(load_ptr(source, runtime_table.FREE), context, load_ptr(block, 32))
-        call_nothing(load_ptr(device, layout.DEVICE_HOST_FREE), context, block)
+        call_nothing(load_ptr(source, runtime_table.FREE), context, load_ptr(block, 32), 0, 0)
+        call_nothing(load_ptr(device, layout.DEVICE_HOST_FREE), context, block, 0, 0)
 
 
 @rtlib_function
@@ -114,6 +115,15 @@ def drop_results(call: Ptr, first: int, count: int) -> None:
         if block != NULL:
             release_result(block)
             store_ptr(call, offset, NULL)
+
+
+@rtlib_function
+def copy_memory(  # the order of the table
+    _context: Ptr, target: Ptr, source: Ptr, size: int, _to: int, _origin: int, _stream: int
+) -> Code:
+    """Copy memory that the host can access; function ``COPY`` of the runtime table."""
+    copy_bytes(target, source, size)
+    return Code(0)
 
 
 @rtlib_function

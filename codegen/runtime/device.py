@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from ...errors import TilewrightError
 from ...target.target import Target
 from ..artifact import Artifact
+from ..errors import DeviceUnavailableError
+from ..lower.host.entry_wrappers import public_name
+from ..manifest import FunctionSpec
 from .device_tensor import DeviceTensor, TensorDevice
 from .table import RuntimeTable
 
@@ -54,6 +57,24 @@ class ReportingDevice(Device, Protocol):
     def begin(self) -> None:
         """Start the reports of a new call on this thread."""
         ...
+
+
+def require_devices(spec: FunctionSpec, table: RuntimeTable) -> None:
+    """Check that a runtime table has the devices of a function.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        If it lacks one; the message lists its devices.
+    """
+    missing = [device for device in spec.devices if device not in table.devices]
+    if missing:
+        raise DeviceUnavailableError(
+            f"no device {', '.join(map(repr, missing))}; devices are "
+            f"{', '.join(map(repr, sorted(table.devices)))}",
+            where=f"function {public_name(spec.name)!r}",
+            hint="use one of these devices, or pass table=RuntimeTable(devices={...}) to compile",
+        )
 
 
 def device_of(target: Target) -> Device | None:

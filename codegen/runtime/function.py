@@ -29,7 +29,7 @@ from .arguments import (
     results_maker,
     signature_of,
 )
-from .device import Device, ReportingDevice
+from .device import Device, ReportingDevice, require_devices
 from .explain import explain, failed_launch
 from .interrupts import INTERRUPTS
 from .plan_query import CallPlan, query_instance
@@ -99,6 +99,7 @@ class NativeFunction:
         self._library = library
         self._table = table
         self._fetch = constants
+        require_devices(spec, table)
         self._entry = _ENTRY(library.address(entry_symbol(spec.name)))
         self._writers = tuple(self.argument_writer(p) for p in spec.params)
         self._unpacks = any(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
 
 from ...errors import TilewrightError
+from ...ir.graph.devices import device_named
 from ...ir.thread import runtime_table as slots
 from ...locks import renew_in_children
 from ...target.host import available_threads
@@ -101,8 +103,8 @@ def _system_words() -> ctypes.Array[ctypes.c_int64]:
         return _system()
 
 
-_ALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_ALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, *(ctypes.c_int64,) * 4)
+_FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *(ctypes.c_int64,) * 2)
 
 _KEPT: list[RuntimeTable] = []
 """All tables; result tensors free their memory through them, so they are never destroyed."""
@@ -117,6 +119,45 @@ class MemoryProvider:
 
     allocate: Callable[[int, int], int]
     free: Callable[[int], None]
+
+
+NO_DEVICES: Final[Mapping[str, MemoryProvider | None]] = MappingProxyType({})
+
+
+def _by_number(devices: Mapping[str, MemoryProvider | None]) -> dict[int, MemoryProvider]:
+    """Return the memory of devices by their numbers in the table.
+
+    Raises
+    ------
+    ProviderError
+        If a name is not that of a device.
+    """
+    found: dict[int, MemoryProvider] = {}
+    for name, memory in devices.items():
+        named = device_named(name)
+        if named is None:
+            raise ProviderError(
+                f"{name!r} is not a device",
+                where="argument 'devices' of RuntimeTable",
+                hint="devices are 'cpu:1', 'cuda', 'cuda:1', ...",
+            )
+        kind = {"cpu": layout.HOST, "cuda": layout.CUDA}[named.kind]
+        if memory is not None:
+            found[kind * layout.DEVICE_TYPE_UNIT + named.ordinal] = memory
+    return found
+
+
+def _process_memory() -> MemoryProvider:
+    """Return the memory of the C library as a provider in Python."""
+    process = ctypes.CDLL(None)
+    process.aligned_alloc.restype = ctypes.c_void_p
+    process.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+    process.free.argtypes = [ctypes.c_void_p]
+
+    def allocate(size: int, alignment: int) -> int:
+        return process.aligned_alloc(alignment, -(-size // alignment) * alignment) or 0
+
+    return MemoryProvider(allocate, process.free)
 
 
 class RuntimeTable:
@@ -138,6 +179,11 @@ class RuntimeTable:
         Address of the description of a device with separate memory; 0 if there is none.
     profile : int
         Address of the provider of times; 0 means the default provider.
+    copy : int
+        Address of the provider of copies; 0 means copies by the processor.
+    devices : Mapping of str to MemoryProvider or None
+        The devices of the table besides ``cpu``, such as ``cpu:1``, with their memory; None if
+        ``memory`` or the device provides it.
 
     Raises
     ------
@@ -160,15 +206,18 @@ class RuntimeTable:
         launch: int = 0,
         device: int = 0,
         profile: int = 0,
+        copy: int = 0,
+        devices: Mapping[str, MemoryProvider | None] = NO_DEVICES,
     ) -> None:
         """Fill the slots."""
+        self.devices: frozenset[str] = frozenset({"cpu", *devices})
         self._words = (ctypes.c_int64 * (slots.SIZE // 8))()
         self._callbacks: list[Any] = []
         system = _system_words()
         chosen = parallel or ("pool" if process_pool() else "serial")
         self._put(slots.VERSION, slots.CURRENT)
         rtlib_address(providers.run_serial)  # cached here, because a forked child needs it
-        self._memory(memory)
+        self._memory(memory, _by_number(devices))
         self._parallel(chosen, threads or available_threads())
         self._put(slots.ERROR, rtlib_address(calls.report))
         self._put(slots.LIBRARY, rtlib_address(calls.call_library))
@@ -177,23 +226,30 @@ class RuntimeTable:
         self._put(slots.SYSTEM, ctypes.addressof(system))
         self._put(slots.LAUNCH, launch)
         self._put(slots.DEVICE, device)
+        self._put(slots.COPY, copy or rtlib_address(results.copy_memory))
         _KEPT.append(self)
         _watch_forks()
 
     def _put(self, slot: int, value: int) -> None:
         self._words[slot // 8] = value
 
-    def _memory(self, memory: MemoryProvider | None) -> None:
+    def _memory(self, memory: MemoryProvider | None, others: Mapping[int, MemoryProvider]) -> None:
+        if memory is None and others:
+            memory = _process_memory()
         if memory is None:
             self._put(slots.ALLOC, rtlib_address(providers.provide_memory))
             self._put(slots.FREE, rtlib_address(providers.take_memory))
             return
 
-        def call_allocate(_context: int, size: int, alignment: int) -> int | None:
-            return memory.allocate(size, alignment) or None
+        own = memory
 
-        def call_free(_context: int, address: int) -> None:
-            memory.free(address)
+        def call_allocate(
+            _context: int, size: int, alignment: int, device: int, _stream: int
+        ) -> int | None:
+            return others.get(device, own).allocate(size, alignment) or None
+
+        def call_free(_context: int, address: int, device: int, _stream: int) -> None:
+            others.get(device, own).free(address)
 
         allocate, free = _ALLOC(call_allocate), _FREE(call_free)
         self._callbacks += [allocate, free]

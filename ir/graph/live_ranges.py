@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..sizes import shape_bytes
 from ..symbolic import Expr
 from .nodes import (
+    DEFAULT_DEVICE,
     AllocStorage,
     Binding,
     Branch,
@@ -53,6 +54,8 @@ class LiveRange:
     first: int
     last: int
     depth: int
+    device: str = DEFAULT_DEVICE
+    stream: int = 0
 
 
 class LiveRanges:
@@ -93,8 +96,10 @@ class LiveRanges:
         for branch in branches_of(right):
             self._use(branch.results)
         match right:
-            case AllocStorage(size=size):
-                self.ranges[value] = LiveRange(value, size, self.end, self.end, self._depth)
+            case AllocStorage(size=size, device=device):
+                self.ranges[value] = LiveRange(
+                    value, size, self.end, self.end, self._depth, device, right.stream
+                )
                 self.roots[value] = frozenset({value})
             case ViewTensor() | MatchCast() | MakeTuple() | TupleItem():
                 self.roots[value] = self.roots_of(operands_of(right))

@@ -8,13 +8,16 @@ shapes, never nested calls. A function is in one of two stages: *dataflow* (pure
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from ..dtype import DType
 from ..identity import NO_ORIGIN, Origins, Uid
 from ..loop.nodes import AccessMode, Attributes
 from ..printable import Printable, PrintableFunction
 from ..symbolic import Bool, Expr, Facts, Var
+
+DEFAULT_DEVICE: Final = "default"
+"""The device that the program is compiled for."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -47,18 +50,20 @@ class ShapeInfo(Printable):
 class TensorInfo(Printable):
     """The annotation of a tensor.
 
-    ``shape`` or ``rank`` are None if unknown; a ``match_cast`` makes them known. ``elements`` are
-    the symbolic values of a small integer tensor, in row-major order, or None.
+    ``shape`` or ``rank`` are None if unknown; a ``match_cast`` makes them known. ``device`` is
+    the device whose memory contains the tensor (:mod:`.devices`). ``elements`` are the symbolic
+    values of a small integer tensor, in row-major order, or None.
     """
 
     shape: tuple[Expr, ...] | None
     dtype: DType
-    device: str = "cpu"
+    device: str = DEFAULT_DEVICE
     elements: tuple[Expr, ...] | None = None
     rank: int | None = None
 
     def __post_init__(self) -> None:
-        """Set the rank from the shape if it is known."""
+        """Set the rank from the shape if it is known; the name of a device omits ordinal 0."""
+        object.__setattr__(self, "device", self.device.removesuffix(":0"))
         if self.shape is not None:
             object.__setattr__(self, "rank", len(self.shape))
 
@@ -285,11 +290,16 @@ Pure: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class AllocStorage(Printable):
-    """An allocation of ``size`` bytes of storage, which tensors are views of."""
+    """An allocation of ``size`` bytes of storage of a device, which tensors are views of."""
 
     size: Expr
-    device: str = "cpu"
+    device: str = DEFAULT_DEVICE
     alignment: int = 64
+    stream: int = 0
+
+    def __post_init__(self) -> None:
+        """Omit ordinal 0 in the name of the device."""
+        object.__setattr__(self, "device", self.device.removesuffix(":0"))
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -306,13 +316,14 @@ class LaunchKernel(Printable):
     """A launch of a loop-level function on allocated tensors; out parameters are written in place.
 
     ``args`` are the arguments of all buffer parameters, in order; ``versions`` are guarded
-    alternatives.
+    alternatives. The kernel runs on the device of its arguments.
     """
 
     function: str
     args: tuple[Operand, ...]
     scalars: tuple[Expr, ...] = ()
     versions: tuple[KernelVersion, ...] = ()
+    stream: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -327,11 +338,15 @@ class LaunchLibrary(Printable):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class CopyTensor(Printable):
-    """A copy of a tensor to another one of the same size; ``reason`` states why it is needed."""
+    """A copy of a tensor to another one of the same size; ``reason`` states why it is needed.
+
+    The tensors may be on different devices.
+    """
 
     source: Operand
     target: Value
     reason: str = ""
+    stream: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

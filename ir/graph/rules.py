@@ -154,6 +154,15 @@ CARRIED: Final = Rule(
     "write a new symbol for each dimension that varies between iterations",
 )
 
+DEVICES: Final = Rule(
+    "G24",
+    "devices",
+    "the operands and results of an operator, a kernel, or a library function are on one device, "
+    "and a view is on the device of its storage",
+    'copy the tensor to the device first: t = alloc_storage(bytes, device="cpu:1"), '
+    'y = view(t, 0, Tensor((n,), f32, device="cpu:1")), copy(x, y)',
+)
+
 RULES: Final = (
     UIDS,
     NAMES,
@@ -178,6 +187,7 @@ RULES: Final = (
     CONDITIONS,
     LOOPS,
     CARRIED,
+    DEVICES,
 )
 EFFECT: Final = "_"
 """The name of the unused value of an effect; it need not be unique."""

@@ -109,15 +109,16 @@ def shared_storages(func: GraphFunc) -> dict[Value, Value]:
     """Map storages to earlier ones whose live ranges have ended and whose size is sufficient.
 
     A storage is reused for tensors whose size is proved to be at most its size and at least half of
-    it. Storages of results, and those inside branches, are not shared.
+    it. Storages of results, those inside branches, and those of different devices are not shared.
     """
     live = LiveRanges(func)
     kept = live.roots_of(func.results)
-    pool = _Pool(func.facts)
+    pools: dict[str, _Pool] = {}
     shared: dict[Value, Value] = {}
     for own in sorted(live.ranges.values(), key=lambda x: x.first):
         if own.storage in kept or own.depth:
             continue
+        pool = pools.setdefault(own.device, _Pool(func.facts))
         pool.release(own.first)
         found = pool.take(own)
         if found is None:

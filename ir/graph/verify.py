@@ -14,6 +14,7 @@ from ..symbolic import TRUE, Bool, Expr, Facts, Var, to_text
 from ..violations import Collector, Rule, Violation
 from . import rules
 from .calls import CallChecker
+from .devices import device_problems
 from .loops import condition_problem, inner_facts, loop_problems
 from .nodes import (
     AllocStorage,
@@ -139,6 +140,7 @@ class _Checker:
         self._values: set[Value] = set()
         self._symbols: set[Var] = set()
         self._cast: set[Var] = set()
+        self._storages: dict[Value, str] = {}
         self._calls = CallChecker(self._out, module, func)
 
     def run(self) -> list[Violation]:
@@ -249,6 +251,10 @@ class _Checker:
             self._cast |= self._symbols
         for term in terms_of(right):
             self._use(term, "the right-hand side")
+        for problem in device_problems(right, info, self._storages):
+            self._out.report(rules.DEVICES, problem)
+        if isinstance(right, AllocStorage):
+            self._storages[binding.value] = right.device
         self._check_right(right, info, facts)
         if isinstance(right, Loop):
             self._introduce([info])

@@ -3,6 +3,10 @@
 Generated code calls out only through this versioned table: for memory, threads, errors, library
 functions, kernel launches, and profiling. The table is an array of 8-byte slots. Most functions
 take the value of the context slot as their first argument. A new version may only append slots.
+
+An argument ``device`` is 0 for the device of the table, otherwise the DLPack device type times
+``2**32`` plus the ordinal. An argument ``stream`` is the number of a stream of the table's device;
+the streams are ordered by its owner.
 """
 
 from __future__ import annotations
@@ -16,10 +20,13 @@ CONTEXT: Final = 8
 """``ptr``: the first argument of the functions of the table."""
 
 ALLOC: Final = 16
-"""``ptr(context, i64 bytes, i64 alignment)``: allocate memory; null if memory is exhausted."""
+"""``ptr(context, i64 bytes, i64 alignment, i64 device, i64 stream)``: allocate memory.
+
+The result is null if memory is exhausted. Operations on the stream may use the memory.
+"""
 
 FREE: Final = 24
-"""``void(context, ptr)``: free memory."""
+"""``void(context, ptr, i64 device, i64 stream)``: free memory after earlier operations."""
 
 PARALLEL: Final = 32
 """``i32(context, ptr body, i64 stop, ptr environment)``: distribute ``range(stop)`` to threads.
@@ -48,10 +55,11 @@ and dtype (DLPack code * 256 + bits).
 LAUNCH: Final = 64
 """``i32(context, ptr kernel, ptr arguments, i64 count)``: start a kernel on a device.
 
-``kernel`` is a record of eight words: the kernel handle, the grid size in thread blocks (x, y, z),
-the block size in threads (x, y, z), and the bytes of dynamic shared memory. ``arguments`` is an
-array of ``count`` addresses, one per parameter value. A nonzero code is an error code of the
-device.
+``kernel`` is a record of thirteen words: the kernel handle, the grid size in thread blocks (x, y,
+z), the block size in threads (x, y, z), the bytes of dynamic shared memory, the stream, the cluster
+size in thread blocks (x, y, z; 0 means no clusters), and the address of further launch attributes
+of the device (null means none). ``arguments`` is an array of ``count`` addresses, one per parameter
+value. A nonzero code is an error code of the device.
 """
 
 PROFILE: Final = 72
@@ -72,7 +80,13 @@ DEVICE: Final = 104
 Null means host memory, which the caller of ``ALLOC`` may access directly.
 """
 
-SIZE: Final = 112
+COPY: Final = 112
+"""``i32(context, ptr target, ptr source, i64 bytes, i64 to, i64 from, i64 stream)``: copy memory.
+
+``to`` and ``from`` are the devices of the memory. A nonzero code is an error code of a device.
+"""
+
+SIZE: Final = 120
 """The size of the table in bytes."""
 
 CURRENT: Final = 1

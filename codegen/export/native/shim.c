@@ -22,13 +22,18 @@ static tw_runtime *runtime_of(void *context) {
   return &((TW_MODEL *)ADDRESS(WORDS(ADDRESS(WORDS(context, 0)), TABLE_USER)))->runtime;
 }
 
-static void *allocate(void *context, int64_t bytes, int64_t alignment) {
+/* Exported functions use the memory of one device only: the device and the stream are 0. */
+static void *allocate(void *context, int64_t bytes, int64_t alignment, int64_t device,
+                      int64_t stream) {
   tw_runtime *r = runtime_of(context);
-  return r->alloc(r->context, bytes, alignment);
+  (void)stream;
+  return device ? 0 : r->alloc(r->context, bytes, alignment);
 }
 
-static void deallocate(void *context, void *memory) {
+static void deallocate(void *context, void *memory, int64_t device, int64_t stream) {
   tw_runtime *r = runtime_of(context);
+  (void)device;
+  (void)stream;
   r->free(r->context, memory);
 }
 
@@ -54,6 +59,8 @@ static int32_t no_library(void *context, void *entry, void *operands, int64_t co
 
 extern void *tw_open_call(uint64_t *call);
 extern void tw_report(void *call, int32_t code, const char *text, int64_t a, int64_t b);
+extern int32_t tw_copy_memory(void *context, void *target, void *source, int64_t bytes,
+                              int64_t to, int64_t from, int64_t stream);
 extern void tw_release_result(tw_result *block);
 extern void tw_drop_workspaces(uint64_t *call, uint64_t *instance, int64_t slot);
 
@@ -80,6 +87,7 @@ static void fill_table(TW_MODEL *model) {
   WORDS(table, TABLE_THREADS) =
       model->runtime.parallel && model->runtime.threads > 1 ? (uint64_t)model->runtime.threads : 1;
   WORDS(table, TABLE_LIBRARY) = WORD(no_library);
+  WORDS(table, TABLE_COPY) = WORD(tw_copy_memory);
   WORDS(table, TABLE_PROFILE) = WORD(no_profile);
   WORDS(table, TABLE_RELEASE) = WORD(release_result);
   WORDS(table, TABLE_USER) = WORD(model);

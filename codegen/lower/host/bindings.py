@@ -9,6 +9,7 @@ from ....errors import MalformedProgramError
 from ....ir.graph.call_conditions import CallCondition, kernel_conditions, symbol_values
 from ....ir.graph.live_ranges import tensor_bytes
 from ....ir.graph.nodes import (
+    DEFAULT_DEVICE,
     AllocStorage,
     Binding,
     Branch,
@@ -67,13 +68,14 @@ from .context import (
     fact_site,
     integer,
 )
-from .devices import Enqueued, enqueue
+from .devices import Enqueued, enqueue, on_default_device
 from .entry import rank_of, read_element, view_of
 from .index_limits import short_indices, short_name
 from .library_calls import call_library
 from .loops import LoopEmitter
 from .results import Results
 from .storage import Storage, Storages
+from .streams import Streams
 
 NO_MEMORY = CheckSite("memory")
 
@@ -119,6 +121,7 @@ class Bindings:
             if isinstance(binding.right, LaunchKernel | LaunchLibrary)
             for operand in operands_of(binding.right)
         }
+        self.streams = Streams(context)
         self.names = {
             binding.right.storage: binding.value.name
             for binding in all_bindings(context.function.bindings)
@@ -133,6 +136,7 @@ class Bindings:
     def binding(self, binding: Binding) -> None:
         """Emit one binding."""
         value = binding.value
+        self.streams.before(binding)
         match binding.right:
             case AllocStorage():
                 self.allocate(value)
@@ -142,8 +146,8 @@ class Bindings:
                 self.launch(binding, launch)
             case LaunchLibrary() as launch:
                 call_library(self.context, binding, launch)
-            case CopyTensor(source=source, target=target):
-                self.copy(source, target)
+            case CopyTensor(source=source, target=target, stream=stream):
+                self.copy(source, target, stream)
             case Kill(value=dead):
                 self.kill(dead)
             case Check(predicate=predicate, message=message):
@@ -169,6 +173,7 @@ class Bindings:
                 )
             case _:
                 assert_never(binding.right)
+        self.streams.after(binding)
 
     def allocate(self, value: Value) -> None:
         """Emit the allocation of a storage: in the arena, as a result, or on the heap."""
@@ -186,8 +191,9 @@ class Bindings:
         size = context.ready(storage.size, f"storage {storage.name}")
         rounded = host.Arithmetic("max", size, integer(layout.ALIGNMENT))
         if self.depth:
-            self.release(storage.late)  # of an earlier iteration
-        block = context.invoke("tw_allocate", CALL, rounded, kind="ptr")
+            self.release(storage.late, storage)  # of an earlier iteration
+        where = context.number(storage.device), integer(storage.stream)
+        block = context.invoke("tw_allocate_on", CALL, rounded, *where, kind="ptr")
         context.guard(host.Comparison("ne", block, host.NullPointer()), NO_MEMORY, rounded)
         context.emit(host.Write("ptr", LATE, integer(8 * storage.late), block))
         return block
@@ -200,23 +206,27 @@ class Bindings:
         """Emit the release of a heap storage; live ranges in the arena are planned."""
         storage = self.storages.by_value.get(dead)
         if storage is not None and storage.late >= 0:
-            self.release(storage.late)
+            self.release(storage.late, storage)
 
-    def release(self, slot: int) -> None:
+    def release(self, slot: int, storage: Storage | None = None) -> None:
         """Emit the release of the block in a slot, if there is one."""
+        self.streams.join()
         offset = integer(8 * slot)
         held = self.context.assign("held", host.Read("ptr", LATE, offset), "ptr")
+        device = DEFAULT_DEVICE if storage is None else storage.device
+        where = self.context.number(device), integer(0)
         drop = (
-            host.Invoke("tw_release", (CALL, held)),
+            host.Invoke("tw_release_on", (CALL, held, *where)),
             host.Write("ptr", LATE, offset, host.NullPointer()),
         )
         self.context.emit(host.When(host.Comparison("ne", held, host.NullPointer()), drop))
 
-    def copy(self, source: Operand, target: Value) -> None:
+    def copy(self, source: Operand, target: Value, stream: int) -> None:
         """Emit a copy of a tensor."""
         context, where = self.context, f"copy to {target.name!r}"
         size = context.ready(tensor_bytes(context.tensor(source)), where)
-        context.copy(context.pointer(target), context.pointer(source), size)
+        devices = (context.tensor(target).device, context.tensor(source).device)
+        context.copy(context.pointer(target), context.pointer(source), size, devices, stream)
 
     def view(self, value: Value, storage: Value, offset: Expr) -> None:
         """Emit the address of a tensor in a storage."""
@@ -287,7 +297,9 @@ class Bindings:
         context.launches.append(LaunchSpec(name, binding.value.name, origins, results))
         buffers = tuple(context.pointer(a) for a in launch.args)
         if kernel.grid is not None:
-            enqueue(context, name, Enqueued(kernel, kernel.grid, buffers, values, memory))
+            on_default_device(context, name, launch, binding)
+            made = Enqueued(kernel, kernel.grid, buffers, values, memory, launch.stream)
+            enqueue(context, name, made)
             return
         limits, given = kernel.limits, zip(kernel.symbols, values, strict=True)
         choice = short_indices(context, name, limits, given)

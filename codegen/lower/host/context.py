@@ -9,7 +9,16 @@ from typing import Final
 
 from ....errors import MalformedProgramError
 from ....ir.dtype import DType
-from ....ir.graph.nodes import ConstantRef, GraphFunc, Info, Operand, TensorInfo, Value
+from ....ir.graph.devices import device_named
+from ....ir.graph.nodes import (
+    DEFAULT_DEVICE,
+    ConstantRef,
+    GraphFunc,
+    Info,
+    Operand,
+    TensorInfo,
+    Value,
+)
 from ....ir.host import nodes as host
 from ....ir.module import Module
 from ....ir.symbolic import (
@@ -105,6 +114,7 @@ class HostContext:
     constants: list[str] = field(default_factory=list[str])
     libraries: list[str] = field(default_factory=list[str])
     handles: list[str] = field(default_factory=list[str])
+    devices: list[str] = field(default_factory=list[str])
     out: list[host.Statement] = field(default_factory=list[host.Statement])
     bound: set[Var] = field(default_factory=set[Var])
     nonzero: set[Expr] = field(default_factory=set[Expr])
@@ -271,15 +281,34 @@ class HostContext:
         self.copy(word, host.Moved(data, integer(offset)), integer(size))
         return host.Read(width, word, integer(0))
 
-    def copy(self, target: host.Value, source: host.Value, size: host.Value) -> None:
-        """Emit a copy between tensors in host or device memory."""
-        if not self.remote:
+    def copy(
+        self,
+        target: host.Value,
+        source: host.Value,
+        size: host.Value,
+        devices: tuple[str, str] = (DEFAULT_DEVICE, DEFAULT_DEVICE),
+        stream: int = 0,
+    ) -> None:
+        """Emit a copy between tensors; ``devices`` are those of the target and of the source."""
+        if not self.remote and devices == (DEFAULT_DEVICE, DEFAULT_DEVICE):
             self.emit(host.Invoke("tw_copy_bytes", (target, source, size)))
             return
         code = self.local("code", "code")
-        self.emit(host.Invoke("tw_copy_between", (CALL, target, source, size), code))
+        numbers = (self.number(device) for device in devices)
+        args = (CALL, target, source, size, *numbers, integer(stream))
+        self.emit(host.Invoke("tw_copy_between", args, code))
         fine = host.Comparison("eq", code, integer(0))
         self.guard(fine, CheckSite("device", "copy", names=("code", "bytes")), code, size)
+
+    def number(self, device: str) -> host.Value:
+        """Return the number of a device in the runtime table; the call requires the device."""
+        found = device_named(device)
+        if found is None:
+            return integer(0)
+        if device not in self.devices:
+            self.devices.append(device)
+        kind = {"cpu": layout.HOST, "cuda": layout.CUDA}[found.kind]
+        return integer(kind * layout.DEVICE_TYPE_UNIT + found.ordinal)
 
     def pointer(self, operand: Operand) -> host.Value:
         """Return the address of a tensor operand."""

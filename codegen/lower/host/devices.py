@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....errors import TilewrightError
-from ....ir.graph.nodes import Binding
+from ....ir.graph.devices import devices_in
+from ....ir.graph.nodes import DEFAULT_DEVICE, Binding, LaunchKernel, operand_info
 from ....ir.host import nodes as host
 from ....ir.identity import fresh_name
 from ....ir.loop.nodes import Buffer, BufferParam, PrimFunc
@@ -30,6 +31,12 @@ AXES: Final = (
 """The launch axes in the order of the launch record."""
 
 
+class PlacementError(TilewrightError):
+    """A tensor on a device where the compiled program cannot use it."""
+
+    title = "Unsupported device of a tensor"
+
+
 class NoDeviceLibraryError(TilewrightError):
     """A call of a host library function with tensors in device memory."""
 
@@ -45,6 +52,7 @@ class Enqueued:
     buffers: tuple[host.Value, ...]
     values: tuple[Expr, ...]
     scratch: host.Value | None = None
+    stream: int = 0
 
     def extents(self) -> tuple[Expr, ...]:
         """Return the number of thread blocks and threads per axis, in launch record order."""
@@ -165,6 +173,10 @@ def _start(context: HostContext, name: str, launch: Enqueued, extents: tuple[Exp
         context.emit(host.Write("i64", record, offset, context.ready(extent, name)))
     shared = integer(launch.kernel.shared)
     context.emit(host.Write("i64", record, integer(layout.RECORD_SHARED), shared))
+    words = {layout.RECORD_STREAM: launch.stream}
+    words |= {layout.RECORD_CLUSTER + 8 * k: 0 for k in range(3)}
+    for offset, word in (words | {layout.RECORD_ATTRIBUTES: 0}).items():
+        context.emit(host.Write("i64", record, integer(offset), integer(word)))
     arguments, count = _arguments(context, name, launch)
     _call(context, name, record, arguments, count)
 
@@ -212,3 +224,32 @@ def refuse_library(context: HostContext, symbol: str, binding: Binding) -> None:
             where=f"function {context.function.name!r}, binding {binding.value.name!r}",
             hint="lower the operation to a kernel instead of a library call",
         )
+
+
+def on_default_device(
+    context: HostContext, name: str, launch: LaunchKernel, binding: Binding
+) -> None:
+    """Reject the launch of a kernel that is compiled for another device than its arguments."""
+    for device in {context.tensor(a).device for a in launch.args} - {DEFAULT_DEVICE}:
+        raise PlacementError(
+            f"kernel {name!r} is compiled for {context.target}, but its arguments are on "
+            f"{device!r}",
+            where=f"function {context.function.name!r}, binding {binding.value.name!r}",
+            hint="copy the arguments to the default device before the launch",
+        )
+
+
+def check_ends(context: HostContext) -> None:
+    """Reject parameters and results on other devices than the default one."""
+    func = context.function
+    values = [(f"parameter {p.value.name!r}", p.value.info) for p in func.params]
+    values += [(f"result {k}", operand_info(r)) for k, r in enumerate(func.results)]
+    for name, info in values:
+        for device in devices_in(info):
+            if device != DEFAULT_DEVICE:
+                raise PlacementError(
+                    f"{name} is on {device!r}; parameters and results of a call are on the default "
+                    "device",
+                    where=f"function {func.name!r}",
+                    hint="copy it to or from storage of the device inside the function",
+                )

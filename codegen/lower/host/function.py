@@ -56,11 +56,13 @@ from .context import (
     HostKernel,
     integer,
 )
+from .devices import check_ends
 from .entry import EntryChecks, param_spec, view_of
 from .entry_wrappers import public_name
 from .results import Results, names_of_results
 from .sizes import Sizes, check_static_size
 from .storage import ScratchSize, Storage, Storages, assign_storages
+from .streams import stream_count
 
 __all__ = ["FlowFunctions", "HostKernel", "lower_to_host"]
 
@@ -131,6 +133,7 @@ def lower_to_host(
             hint="apply plan_memory first",
         )
     context = HostContext(module, func, kernels, target or Target())
+    check_ends(context)
     checks, symbols = _entry_checks(context)
     scratch = {
         b: size
@@ -196,7 +199,9 @@ def _body(context: HostContext, memory: _MemoryLayout) -> tuple[Results, host.Ho
         views = {p.value: k for k, p in enumerate(func.params)}
         results = Results(context, sizes, _aliases(func.bindings))
         bindings = Bindings(context, memory.storages, results, offsets, views)
+        bindings.streams.begin()
         bindings.run(func.bindings)
+        bindings.streams.finish()
         results.finish()
         context.emit(host.Return(integer(0)))
     params = (INSTANCE, CALL, OWN, SLOT, KEYS, LATE, VIEWS)
@@ -324,7 +329,11 @@ def _entry(context: HostContext, memory: _MemoryLayout, checks: host.Body) -> ho
         code = context.local("code", "code")
         args = (INSTANCE, CALL, OWN, SLOT, KEYS, LATE, VIEWS)
         context.emit(host.Invoke(f"{func.name}__run", args, code))
-        context.emit(host.Invoke("tw_free_later", (CALL, LATE, integer(late))))
+        streams = stream_count(func.bindings) if context.remote else 1
+        if streams > 1:
+            context.emit(host.Invoke("tw_join_streams", (CALL, integer(streams))))
+        numbers = _numbers(context, memory)
+        context.emit(host.Invoke("tw_free_later", (CALL, LATE, numbers, integer(late))))
         context.emit(host.Invoke("tw_return_workspace", (CALL, SLOT)))
         drop = host.Invoke("tw_drop_results", (CALL, integer(first), integer(len(func.results))))
         context.emit(host.When(host.Comparison("ne", code, integer(0)), (drop,)))
@@ -332,6 +341,13 @@ def _entry(context: HostContext, memory: _MemoryLayout, checks: host.Body) -> ho
     return host.HostFunc(
         entry_symbol(func.name), (INSTANCE, CALL), tuple(body), "code", exported=True
     )
+
+
+def _numbers(context: HostContext, memory: _MemoryLayout) -> host.Value:
+    """Return the address of the devices of the storages on the heap."""
+    found = [context.number(storage.device) for storage in memory.storages.late]
+    words = tuple(n.value for n in found if isinstance(n, host.Integer)) or (0,)
+    return host.Static(f"{context.function.name}__devices", words)
 
 
 def entry_symbol(name: str) -> str:
@@ -363,6 +379,8 @@ def _spec(
         prepares=str(dict(func.attributes).get("prepare_for", "")),
         kernels=tuple(context.handles),
         device="cuda" if context.remote else "cpu",
+        devices=tuple(context.devices),
+        streams=stream_count(func.bindings),
         updates=tuple(
             UpdateSpec(u.value, u.kernel, u.memory, u.in_place, u.reason)
             for u in updates_of(context.module, func)

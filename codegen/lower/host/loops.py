@@ -22,6 +22,7 @@ from ...manifest import CheckSite
 from ...rtlib import layout
 from .context import CALL, LATE, HostContext, integer
 from .storage import Storages
+from .streams import Streams
 
 _FIRST_CAPACITY: Final = 4
 """The number of slices in the first block of a stacked output."""
@@ -32,6 +33,7 @@ class Emitter(Protocol):
 
     context: HostContext
     storages: Storages
+    streams: Streams
     depth: int
     tuples: dict[Value, tuple[Operand, ...]]
 
@@ -177,6 +179,7 @@ class LoopEmitter:
             self.body(index)
         else:
             self.bindings.run(loop.condition.bindings)
+            self.bindings.streams.join()
             condition = context.fetch("u8", context.pointer(loop.condition.results[0]), 0, 1)
             with context.nested() as then:
                 self.body(index)
@@ -205,6 +208,7 @@ class LoopEmitter:
         """Emit the body, and the copies of its results to blocks."""
         context, loop = self.context, self.loop
         self.bindings.run(loop.body.bindings)
+        self.bindings.streams.join()
         for operand, stack in zip(loop.stacked, self.stacks, strict=True):
             self.push(operand, stack, index)
         changed = [

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ....ir.graph.live_ranges import LiveRanges, tensor_bytes
-from ....ir.graph.nodes import Binding, GraphFunc, Loop, Value, ViewTensor
+from ....ir.graph.nodes import DEFAULT_DEVICE, Binding, GraphFunc, Loop, Value, ViewTensor
 from ....ir.graph.visit import all_bindings
 from ....ir.symbolic import Const, Expr, Var, const_value, free_vars, to_text
 from .context import HostKernel
@@ -26,6 +26,8 @@ class Storage:
     result: int = -1
     late: int = -1
     slot: int = -1
+    device: str = DEFAULT_DEVICE
+    stream: int = 0
 
 
 @dataclass
@@ -55,6 +57,7 @@ def direct_results(func: GraphFunc, live_ranges: LiveRanges) -> dict[Value, int]
             storage = inner.storage
         size = live_ranges.ranges[storage].size if storage in live_ranges.ranges else None
         whole = size is not None and size == tensor_bytes(view.info)
+        whole = whole and live_ranges.ranges[storage].device == DEFAULT_DEVICE
         if whole and storage in top and storage not in chosen:
             chosen[storage] = position
     return chosen
@@ -105,14 +108,15 @@ def assign_storages(
 ) -> Storages:
     """Assign each storage to a result of the caller, the arena, or the heap.
 
-    Storages whose size is known at entry are in the arena; the others are allocated on the heap
-    when their size is known.
+    Storages of the default device whose size is known at entry are in the arena; the others are
+    allocated on the heap of their device.
     """
     live_ranges = LiveRanges(func)
     results, made, tensors = direct_results(func, live_ranges), Storages(), _tensors(func)
     for value, live in live_ranges.ranges.items():
         inside = tuple(tensors.get(value, ()))
         storage = Storage(value.name, live.size, live.first, live.last, inside)
+        storage.device, storage.stream = live.device, live.stream
         storage.result = results.get(value, -1)
         made.by_value[value] = storage
         if storage.result == -1:
@@ -150,7 +154,7 @@ def _tensors(func: GraphFunc) -> dict[Value, list[tuple[str, Expr]]]:
 
 
 def _assign(made: Storages, storage: Storage, entry: set[Var]) -> None:
-    if free_vars(storage.size) <= entry:
+    if free_vars(storage.size) <= entry and storage.device == DEFAULT_DEVICE:
         storage.slot = len(made.arena)
         made.arena.append(storage)
     else:

@@ -71,8 +71,17 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
     ),
     "make_result": Layout({HEADER: Field("shape", 8)}),
     "record": Layout(
-        _named(handle=layout.RECORD_HANDLE, shared=layout.RECORD_SHARED)
-        | {layout.RECORD_GRID: Field("grid", 8), layout.RECORD_BLOCK: Field("block", 8)}
+        _named(
+            handle=layout.RECORD_HANDLE,
+            shared=layout.RECORD_SHARED,
+            stream=layout.RECORD_STREAM,
+            attributes=layout.RECORD_ATTRIBUTES,
+        )
+        | {
+            layout.RECORD_GRID: Field("grid", 8),
+            layout.RECORD_BLOCK: Field("block", 8),
+            layout.RECORD_CLUSTER: Field("cluster", 8),
+        }
     ),
 }
 """The layouts of the records that host code accesses."""

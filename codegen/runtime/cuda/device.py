@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ....errors import TilewrightError
 from ....ir.dtype import from_numpy
+from ....ir.graph.devices import MOST_STREAMS, Device
 from ....target.gpus import STATIC_SHARED
 from ....target.target import GPU_ARCHS, Target
 from ...artifact import Artifact
@@ -31,6 +32,12 @@ Array = NDArray[Any]
 
 _MAX_DYNAMIC_SHARED: Final = 8
 """``CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES``."""
+
+
+_NON_BLOCKING: Final = 1
+"""``CU_STREAM_NON_BLOCKING``."""
+_WITHOUT_TIMING: Final = 2
+"""``CU_EVENT_DISABLE_TIMING``."""
 
 
 class CudaDevice:
@@ -55,12 +62,15 @@ class CudaDevice:
         self._pool = self._make_pool()
         self._blocks: dict[int, Any] = {}
         self._loaded: dict[tuple[tuple[str, ...], bytes, int], Mapping[str, int]] = {}
+        self._streams = (ctypes.c_int64 * (layout.STREAM_BYTES // 8 * MOST_STREAMS))()
         self._description = self._describe()
         self.table = RuntimeTable(
             memory=MemoryProvider(self._allocate, self._free),
             launch=rtlib_address(devices.launch_with_cuda),
             profile=rtlib_address(devices.take_cuda_time),
             device=ctypes.addressof(self._description),
+            copy=rtlib_address(devices.copy_with_cuda),
+            devices={str(Device("cuda", ordinal)): None},
         )
         atexit.register(self.close)
 
@@ -98,17 +108,40 @@ class CudaDevice:
             layout.DEVICE_ORDINAL: self.ordinal,
             layout.DEVICE_HOST_ALLOC: rtlib_address(providers.provide_memory),
             layout.DEVICE_HOST_FREE: rtlib_address(providers.take_memory),
-            layout.DEVICE_COPY: rtlib_address(devices.copy_with_cuda),
+            layout.DEVICE_DRIVER_COPY_ASYNC: cuda.address("cuMemcpyAsync"),
             layout.DEVICE_DRIVER_LAUNCH: cuda.address("cuLaunchKernel"),
             layout.DEVICE_DRIVER_COPY: cuda.address("cuMemcpy"),
             layout.DEVICE_DRIVER_ENTER: cuda.address("cuCtxSetCurrent"),
             layout.DEVICE_DRIVER_WAIT: cuda.address("cuStreamSynchronize"),
             layout.DEVICE_CONTEXT: self._context.handle,
-            layout.DEVICE_STREAM: 0,
+            layout.DEVICE_STREAMS: ctypes.addressof(self._streams),
+            layout.DEVICE_STREAM_COUNT: 1,
+            layout.DEVICE_DRIVER_RECORD: cuda.address("cuEventRecord"),
+            layout.DEVICE_DRIVER_AWAIT: cuda.address("cuStreamWaitEvent"),
         }
         for offset, word in description.items():
             words[offset // 8] = word
         return words
+
+    def open_streams(self, count: int) -> None:
+        """Create streams, and events that other streams wait for, until there are ``count``.
+
+        Streams other than 0 do not wait for the legacy default stream implicitly.
+        """
+        if count == 1:
+            return
+        self.enter()
+        with self._lock:
+            for k in range(count):
+                stream, event = ctypes.c_void_p(self._streams[2 * k]), ctypes.c_void_p()
+                if self._streams[2 * k + 1]:
+                    continue
+                if k:
+                    driver().call("cuStreamCreate", ctypes.byref(stream), _NON_BLOCKING)
+                driver().call("cuEventCreate", ctypes.byref(event), _WITHOUT_TIMING)
+                self._streams[2 * k], self._streams[2 * k + 1] = stream.value or 0, event.value or 0
+            at = layout.DEVICE_STREAM_COUNT // 8
+            self._description[at] = max(self._description[at], count)
 
     def _allocate(self, size: int, _alignment: int) -> int:
         """Allocate memory from the pool, aligned to 256 bytes; return 0 on failure."""
@@ -175,6 +208,7 @@ class CudaDevice:
 
     def load(self, artifact: Artifact) -> Mapping[str, int]:
         """Load an artifact's kernels, each image once; return their handles by name."""
+        self.open_streams(max((f.streams for f in artifact.functions), default=1))
         handles: dict[str, int] = {}
         for spec in artifact.kernel_specs:
             names = tuple(filter(None, (spec.name, spec.narrow)))

@@ -27,8 +27,9 @@ LIBRARY: Final = "libcuda.so.1"
 _CALLED: Final = (
     "cuCtxPopCurrent_v2", "cuCtxPushCurrent_v2", "cuCtxSetCurrent", "cuDeviceGetCount",
     "cuDevicePrimaryCtxRetain", "cuDriverGetVersion", "cuFuncSetAttribute", "cuGetErrorString",
-    "cuInit", "cuLaunchKernel", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpy",
-    "cuModuleGetFunction", "cuModuleLoadData", "cuStreamSynchronize",
+    "cuEventCreate", "cuEventRecord", "cuInit", "cuLaunchKernel", "cuMemAlloc_v2", "cuMemFree_v2",
+    "cuMemcpy", "cuMemcpyAsync", "cuModuleGetFunction", "cuModuleLoadData", "cuStreamCreate",
+    "cuStreamSynchronize", "cuStreamWaitEvent",
 )  # fmt: skip
 """The driver functions that PyCUDA or this package call."""
 

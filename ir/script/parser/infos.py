@@ -6,6 +6,7 @@ import ast
 from typing import Final
 
 from ...graph.nodes import (
+    DEFAULT_DEVICE,
     CallableInfo,
     Info,
     ObjectInfo,
@@ -93,7 +94,7 @@ def _called(scope: Scope, node: ast.Call, kind: str) -> Info:
             return TensorInfo(
                 _shape(scope, shape),
                 scope.dtype(dtype),
-                "cpu" if device is None else scope.string(device),
+                DEFAULT_DEVICE if device is None else scope.string(device),
                 None if elements is None else scope.dims(elements),
                 known_rank,
             )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from ...graph.nodes import (
+    DEFAULT_DEVICE,
     AllocStorage,
     Call,
     CallDPSLibrary,
@@ -235,11 +236,13 @@ class RightReader:
         arguments = self._arguments(node, 'alloc_storage(bytes, device="cpu", alignment=64)')
         (size,) = arguments.take(1)
         device, alignment = arguments.keyword("device"), arguments.keyword("alignment")
+        stream = self._stream(arguments)
         arguments.finish()
         storage = AllocStorage(
             self.scope.expr(size),
-            "cpu" if device is None else self.scope.string(device),
+            DEFAULT_DEVICE if device is None else self.scope.string(device),
             64 if alignment is None else self.scope.integer(alignment),
+            stream,
         )
         return storage, ObjectInfo()
 
@@ -258,9 +261,15 @@ class RightReader:
         arguments = self._arguments(node, "launch(function, operands, scalars=(n,))")
         function, *operands = self._with_callee(arguments)
         scalars, versions = self._scalars(arguments), self._versions(arguments)
+        stream = self._stream(arguments)
         arguments.finish()
         name, args = self._function_name(function), self._values.operands(operands)
-        return LaunchKernel(name, args, scalars, versions), ObjectInfo()
+        return LaunchKernel(name, args, scalars, versions, stream), ObjectInfo()
+
+    def _stream(self, arguments: Arguments) -> int:
+        """Return the value of the keyword ``stream``, by default 0."""
+        stream = arguments.keyword("stream")
+        return 0 if stream is None else self.scope.integer(stream)
 
     def _launch_library(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
         usage = 'launch_library("symbol", operands, outputs=(y,), attribute=value)'
@@ -278,10 +287,11 @@ class RightReader:
     def _copy(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
         arguments = self._arguments(node, 'copy(source, target, "reason")')
         source, target, *reason = arguments.take(2, 3)
+        stream = self._stream(arguments)
         arguments.finish()
         why = self.scope.string(reason[0]) if reason else ""
         copied = self._values.operand(source)
-        return CopyTensor(copied, self._values.value(target), why), ObjectInfo()
+        return CopyTensor(copied, self._values.value(target), why, stream), ObjectInfo()
 
     def _misplaced(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
         raise self.source.error(

@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from ...dtype import bool_, f32, i64
 from ...graph.nodes import (
+    DEFAULT_DEVICE,
     AllocStorage,
     Binding,
     Branch,
@@ -217,20 +218,22 @@ class GraphPrinter:
     ) -> tuple[str, list[str], Info | None]:
         match right:
             case AllocStorage(size=size, device=device, alignment=alignment):
-                options = [] if device == "cpu" else [f"device={quote(device)}"]
+                options = [] if device == DEFAULT_DEVICE else [f"device={quote(device)}"]
                 options += [] if alignment == 64 else [f"alignment={alignment}"]
+                options += _on_stream(right)
                 return "alloc_storage", [self._terms.text(size), *options], ObjectInfo()
             case ViewTensor(storage=storage, offset=offset, info=info):
                 return "view", [storage.name, self._terms.text(offset), self.info(info)], info
             case LaunchKernel():
-                return "launch", [*self._kernel(right), *self._choice(right)], ObjectInfo()
+                options = [*self._choice(right), *_on_stream(right)]
+                return "launch", [*self._kernel(right), *options], ObjectInfo()
             case LaunchLibrary(symbol=symbol, args=args, outputs=outputs, attributes=attributes):
                 outs = f"outputs={tuple_text(self.operands(outputs))}"
                 words = self._terms.keywords(attributes, RIGHT_KEYS)
                 first = [quote(symbol), *self.operands(args), outs]
                 return "launch_library", [*first, *words], ObjectInfo()
             case CopyTensor(source=source, target=target, reason=reason):
-                why = [quote(reason)] if reason else []
+                why = [*([quote(reason)] if reason else []), *_on_stream(right)]
                 return "copy", [self.operand(source), target.name, *why], ObjectInfo()
             case Kill(value=value):
                 return "kill", [value.name], ObjectInfo()
@@ -425,3 +428,8 @@ def print_graph_func(
         out.mark_from(signature, "binding", param.value.uid, param.value.name)
     out.append(body)
     return out
+
+
+def _on_stream(right: AllocStorage | LaunchKernel | CopyTensor) -> list[str]:
+    """Return the stream of an operation as a keyword argument; stream 0 is omitted."""
+    return [f"stream={right.stream}"] if right.stream else []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ...graph.nodes import (
+    DEFAULT_DEVICE,
     CallableInfo,
     Info,
     ObjectInfo,
@@ -51,7 +52,7 @@ def _shape(info: ShapeInfo, terms: TermPrinter) -> str:
 def _tensor(info: TensorInfo, terms: TermPrinter) -> str:
     shape = "None" if info.shape is None else terms.tuple(info.shape)
     options: list[str] = []
-    if info.device != "cpu":
+    if info.device != DEFAULT_DEVICE:
         options.append(f"device={quote(info.device)}")
     if info.elements is not None:
         options.append(f"elements={terms.tuple(info.elements)}")

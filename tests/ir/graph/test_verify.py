@@ -127,6 +127,11 @@ def main(x: Tensor[(4,), f32], wide: Tensor[(5,), f32], c: Tensor[(), bool]):
 
 
 BROKEN: list[tuple[str, str, Module]] = [
+    (
+        "G24",
+        "a view on 'default' of 'storage', which is on 'cpu:1'",
+        changed("alloc_storage(n * 16)", 'alloc_storage(n * 16, device="cpu:1")'),
+    ),
     ("G1", "2 values have uid", edit("main", bindings=(SAME_UID, *B[1:]))),
     ("G2", "2 values are named 'x'", edit("main", bindings=(SAME_NAME, *B[1:]))),
     ("G3", "name 'a.b'", edit("main", bindings=(BAD_NAME, *B[1:]))),

@@ -155,7 +155,7 @@ def main(
     size: Prim[i64, n + 1],
     other: Prim[i32],
     anything: Object,
-    gpu: Tensor((n,), f32, device="cuda:0"),
+    gpu: Tensor((n,), f32, device="cuda:1"),
     f: Callable[[Tensor[(n,), f32]], Tuple[Tensor[(n,), f32], Prim[i64]]],
 ):
     fact(seq <= 512, "position embeddings", at="model.py:3", by="entry_check")
@@ -219,12 +219,12 @@ n = symbols("n", lower=8, upper=64, multiple_of=8)
 
 @graph_func(stage="memory")
 def planned(x: Tensor[(n,), f32], y: Out[Tensor[(n,), f32]]):
-    s = alloc_storage(n * 4, device="cuda", alignment=128)
+    s = alloc_storage(n * 4, device="cuda", alignment=128, stream=1)
     t = view(s, 0, Tensor[(n,), f32])
     r = view(t, n * 2, Tensor[(n // 2, 2), f32])
     check(n <= 48, "too long")
     if n == 8:
-        launch(small, x, t)
+        launch(small, x, t, stream=1)
     elif n < 32:
         done = launch(middle, x, t, scalars=(n,), versions=(when(n == 16, sixteen),))
     else:
@@ -233,7 +233,7 @@ def planned(x: Tensor[(n,), f32], y: Out[Tensor[(n,), f32]]):
         if n == 8:
             kill(t)
     copy(x, t)
-    copied = copy(x, t, "the operand is used later")
+    copied = copy(x, t, "the operand is used later", stream=2)
     kill(s)
     return ((n,),)
 """

@@ -3,6 +3,9 @@
  * Memory of the fake GPU is in protected pages, which only copies and kernels make accessible. So
  * host code that reads a device address crashes, as on a machine with a GPU. Kernels are executed
  * by a callback of the test. Calls are written to a log.
+ *
+ * The default stream runs at once. Other streams run as late as possible: their operations are
+ * queued until another stream or the host waits for them. So a missing wait changes results.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -176,8 +179,7 @@ static int locate(char *address, size_t size) {
     pthread_mutex_unlock(&lock);
     return found;
 }
-CUresult cuMemcpy(CUdeviceptr target, CUdeviceptr source, size_t size) {
-    if (!current()) return INVALID_CONTEXT;
+static CUresult copy_now(CUdeviceptr target, CUdeviceptr source, size_t size) {
     int to = locate((char *)target, size), from = locate((char *)source, size);
     if (to < 0 || from < 0) return INVALID_VALUE;
     if (faulty && from) return faulty;
@@ -185,6 +187,78 @@ CUresult cuMemcpy(CUdeviceptr target, CUdeviceptr source, size_t size) {
     shut(1);
     memmove((void *)target, (void *)source, size);
     shut(0);
+    return 0;
+}
+CUresult cuMemcpy(CUdeviceptr target, CUdeviceptr source, size_t size) {
+    return current() ? copy_now(target, source, size) : INVALID_CONTEXT;
+}
+
+/* Streams and events. */
+
+struct function;
+static CUresult run_kernel(struct function *kernel, unsigned *dims, void **params);
+
+/* A queued operation: a copy, a launch, or the wait for an operation of another stream. */
+struct operation {
+    CUdeviceptr target, source;
+    size_t size;
+    struct function *kernel;
+    unsigned dims[7];
+    void **params;
+    struct stream *other;
+    int until;
+};
+struct stream { int number, count, done; struct operation queue[1024]; };
+struct event { struct stream *stream; int until; };
+static int streams;
+
+static CUresult drain(struct stream *stream, int until) {
+    CUresult code = 0;
+    while (stream && stream->done < until && !code) {
+        struct operation *o = &stream->queue[stream->done++];
+        code = o->other    ? drain(o->other, o->until)
+               : o->kernel ? run_kernel(o->kernel, o->dims, o->params)
+                           : copy_now(o->target, o->source, o->size);
+    }
+    return code;
+}
+static struct operation *queued(struct stream *stream) {
+    struct operation *o = &stream->queue[stream->count++];
+    memset(o, 0, sizeof *o);
+    return o;
+}
+CUresult cuStreamCreate(void **stream, unsigned flags) {
+    struct stream *made = calloc(1, sizeof *made);
+    if (!current()) return INVALID_CONTEXT;
+    if (flags != 1) return INVALID_VALUE; /* one that does not wait for the default stream */
+    made->number = ++streams, *stream = made;
+    return 0;
+}
+CUresult cuEventCreate(void **event, unsigned flags) {
+    *event = calloc(1, sizeof(struct event));
+    return current() ? 0 : INVALID_CONTEXT;
+}
+CUresult cuEventRecord(void *event, void *stream) {
+    struct event *e = event;
+    e->stream = stream, e->until = stream ? e->stream->count : 0;
+    note("record stream %d\n", stream ? e->stream->number : 0);
+    return 0;
+}
+CUresult cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+    struct stream *s = stream;
+    struct event *e = event;
+    note("stream %d waits for %d\n", s ? s->number : 0, e->stream ? e->stream->number : 0);
+    if (!e->stream) return 0; /* the default stream is never behind */
+    if (!s) return drain(e->stream, e->until);
+    struct operation *o = queued(s);
+    o->other = e->stream, o->until = e->until;
+    return 0;
+}
+CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t size, void *stream) {
+    if (!current()) return INVALID_CONTEXT;
+    if (!stream) return copy_now(target, source, size);
+    struct operation *o = queued(stream);
+    o->target = target, o->source = source, o->size = size;
     return 0;
 }
 
@@ -233,15 +307,30 @@ CUresult cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, u
     for (int k = 0; k < 6; k++)
         if (!dims[k]) return INVALID_VALUE;
     if (gy > 65535 || gz > 65535 || (int)shared > kernel->max_shared) return INVALID_VALUE;
-    note("launch %s (%u, %u, %u) x (%u, %u, %u) shared %u\n", kernel->name, gx, gy, gz, bx, by, bz,
-         shared);
+    if (!stream) return run_kernel(kernel, dims, params);
+    /* Generated code stores the values of the arguments after their addresses. */
+    struct stream *s = stream;
+    struct operation *o = queued(s);
+    int count = (int)((void **)params[0] - params);
+    o->kernel = kernel, o->params = malloc(16 * count);
+    memcpy(o->dims, dims, sizeof dims);
+    memcpy(o->params + count, params + count, 8 * count);
+    for (int k = 0; k < count; k++) o->params[k] = o->params + count + k;
+    return 0;
+}
+static CUresult run_kernel(struct function *kernel, unsigned *dims, void **params) {
+    note("launch %s (%u, %u, %u) x (%u, %u, %u) shared %u\n", kernel->name, dims[0], dims[1],
+         dims[2], dims[3], dims[4], dims[5], dims[6]);
     if (!launched) return 0;
     shut(1);
     int code = launched(kernel->name, dims, params);
     shut(0);
     return code;
 }
-CUresult cuStreamSynchronize(void *stream) { note("wait\n"); return 0; }
+CUresult cuStreamSynchronize(void *stream) {
+    note("wait\n");
+    return stream ? drain(stream, ((struct stream *)stream)->count) : 0;
+}
 
 /* Errors. */
 
