@@ -39,11 +39,12 @@ from ....ir.symbolic import (
 )
 from ....ir.symbolic.traverse import postorder
 from ....ir.thread.function import LaunchGrid
+from ....target.gpus import THREAD
 from ....target.target import Target
 from ...manifest import CheckSite, LaunchSpec
 from ...rtlib import layout
 
-VECTOR_BYTES: Final = 16
+VECTOR_BYTES: Final = THREAD.vector_bits // 8
 """The size in bytes of the widest access of a GPU thread."""
 
 

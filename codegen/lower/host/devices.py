@@ -15,6 +15,7 @@ from ....ir.loop.nodes import Buffer, BufferParam, PrimFunc
 from ....ir.symbolic import Const, Expr, Var, const_value, substitute, to_text
 from ....ir.thread import runtime_table
 from ....ir.thread.function import LaunchGrid
+from ....target.gpus import BLOCK_AXES, THREAD_AXES, limits_of
 from ...manifest import CheckSite, KernelSpec
 from ...nvidia import dynamic_bytes
 from ...rtlib import layout
@@ -22,12 +23,7 @@ from ..pipeline import LoweredKernel
 from .context import CALL, INSTANCE, OWN, SINK, HostContext, HostKernel, integer
 from .index_limits import limit_texts, short_indices, short_name
 
-LIMITS: Final = {"blockIdx.x": 2**31 - 1, "blockIdx.y": 65535, "blockIdx.z": 65535}
-"""The maximum number of thread blocks along each axis."""
-
-AXES: Final = (
-    "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z",
-)  # fmt: skip
+AXES: Final = (*BLOCK_AXES, *THREAD_AXES)
 """The launch axes in the order of the launch record."""
 
 
@@ -135,8 +131,8 @@ def enqueue(context: HostContext, name: str, launch: Enqueued) -> None:
 
 def _check(context: HostContext, name: str, tag: str, extent: Expr) -> None:
     """Emit a check of the grid against the launch limits."""
-    limit = LIMITS.get(tag)
-    if limit is None or (extent.upper is not None and extent.upper <= limit):
+    limit = limits_of(context.target).axes[tag]
+    if tag not in BLOCK_AXES or (extent.upper is not None and extent.upper <= limit):
         return
     given = context.ready(extent, f"grid of {name!r}")
     fits = host.Comparison("le", given, integer(limit))
