@@ -221,7 +221,9 @@ def apply(state: State, step: Step) -> Applied:
     state = located(state, step)
     if isinstance(step, Primitive) and (decided := step.decided(state)) is not step:
         given = step = decided
-    rewrite = _run(step, replace(state, module=outside.module), moved)
+    inside = replace(state, module=outside.module)
+    inside.memo.update(outside.memo)  # facts on the same program and target
+    rewrite = _run(step, inside, moved)
     moves = state.moves
     if rewrite.moved:
         moves = (*moves, Move(len(state.trace), step.verb(), rewrite.moved))

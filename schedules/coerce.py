@@ -58,15 +58,33 @@ def coerced(step: _Step, context: Context) -> _Step:
     ParameterError
         If a value cannot be converted to the type of its field.
     """
-    hints = _hints(type(step))
-    values = dict(step.values())
-    # The symbols are those of the function of the handles, so that names of handles come first.
-    later = [name for name in values if not _names_handle(hints[name])]
-    for name in [*(n for n in values if n not in later), *later]:
-        new = _converted(step, name, hints[name], context)
-        if new is not values[name]:
+    hints, order = _hints(type(step)), _order(type(step))
+    for name in order:
+        value, options = getattr(step, name), hints[name]
+        if type(value) is not list and not _is_long(value) and _is_any(value, options):
+            continue
+        new = _converted(step, name, options, context)
+        if new is not value:
             step = cast("_Step", dataclasses.replace(cast("Any", step), **{name: new}))
     return step
+
+
+@lru_cache(maxsize=1024)
+def _order(cls: type[Step]) -> tuple[str, ...]:
+    """Return the names of the fields, those of handles first.
+
+    The symbols that terms may name are those of the function of the handles.
+    """
+    hints, names = _hints(cls), (f.name for f in dataclasses.fields(cast("Any", cls)))
+    return tuple(sorted(names, key=lambda name: not _names_handle(hints[name])))
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, int) and value.bit_length() > _BITS
+
+
+def _is_any(value: object, options: tuple[Any, ...]) -> bool:
+    return any(_is(value, option) for option in options)
 
 
 def _names_handle(options: tuple[Any, ...]) -> bool:
@@ -77,12 +95,10 @@ def _names_handle(options: tuple[Any, ...]) -> bool:
 
 def _converted(step: Step, name: str, options: tuple[Any, ...], context: Context) -> object:
     """Return the value of a field, converted to its type."""
-    target = next((f", {_shown(h)}" for h in step.handles() if not isinstance(h, FunctionRef)), "")
-    where = f"parameter {name!r} of {step.verb()}{target}"
-    example = _example(options)
     try:
-        return _coerce(dict(step.values())[name], options, step, context)
+        return _coerce(getattr(step, name), options, step, context)
     except _MismatchError as error:
+        where, example = _location(step, name), _example(options)
         shown, question = _shown(error.value), _nearest_choice(error.value, options)
         raise ParameterError(
             f"{step.verb()}: invalid value {shown} for parameter {name!r}{question}",
@@ -90,15 +106,22 @@ def _converted(step: Step, name: str, options: tuple[Any, ...], context: Context
             hint=f"expected {type_text(options)}{example and f', for example {name}={example}'}",
         ) from None
     except ParameterError as error:
-        error.where = error.where or where
+        error.where = error.where or _location(step, name)
         raise
     except SymbolicSyntaxError as error:
+        example = f"{name}={_example(options)}"
         raise ParameterError(
             f"{step.verb()}: {error.message}",
-            where=where,
-            hint=_symbols_hint(step, error, context.symbols(step), f"{name}={example}"),
+            where=_location(step, name),
+            hint=_symbols_hint(step, error, context.symbols(step), example),
             excerpts=error.excerpts(),
         ) from None
+
+
+def _location(step: Step, name: str) -> str:
+    """Return the parameter of a step, with the first part of the program that the step names."""
+    target = next((f", {_shown(h)}" for h in step.handles() if not isinstance(h, FunctionRef)), "")
+    return f"parameter {name!r} of {step.verb()}{target}"
 
 
 def _symbols_hint(

@@ -66,19 +66,23 @@ class Step:
 
     def values(self) -> tuple[tuple[str, Value], ...]:
         """Return the fields with their values, in order."""
-        names = (f.name for f in dataclasses.fields(cast("Any", self)))
-        return tuple((name, getattr(self, name)) for name in names)
+        return tuple([(name, getattr(self, name)) for name in _names(type(self))])
 
     def chosen(self) -> tuple[tuple[str, Value], ...]:
         """Return the fields with their values, except optional fields that are None."""
-        unset = {p.name for p in self.parameters() if not p.required and p.default is None}
+        unset = _optional(type(self))
         return tuple(
-            (name, value) for name, value in self.values() if value is not None or name not in unset
+            [item for item in self.values() if item[1] is not None or item[0] not in unset]
         )
 
     def handles(self) -> Iterator[Handle]:
         """Yield all handles among the values, those in tuples included."""
-        return (handle for _, value in self.values() for handle in handles_in(value))
+        for name in _names(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, HANDLE_TYPES):
+                yield value
+            elif isinstance(value, tuple):
+                yield from handles_in(cast("Value", value))
 
     def title(self) -> str:
         """Return the step as a call: name and values."""
@@ -107,6 +111,18 @@ def returned_shape(cls: type[Step]) -> Shape:
     if cls.returns is None:
         return "none"
     return "many" if getattr(cls.returns, "__origin__", None) is tuple else "one"
+
+
+@cache
+def _names(cls: type[Step]) -> tuple[str, ...]:
+    """Return the names of the fields."""
+    return tuple(f.name for f in dataclasses.fields(cast("Any", cls)))
+
+
+@cache
+def _optional(cls: type[Step]) -> frozenset[str]:
+    """Return the names of the fields with the default None."""
+    return frozenset(p.name for p in cls.parameters() if not p.required and p.default is None)
 
 
 @cache

@@ -1,7 +1,8 @@
-"""CPU time of schedule steps on a function of 100 blocks in 200 loops.
+"""CPU time of schedule steps on a function of 100 blocks in 200 loops, and of replays.
 
 Run as ``python -m tests.benchmarks.steps [--loops N] [--json FILE]``. Each step is applied through
-its method, which includes the check, the trace, and the version history.
+its method, which includes the check, the trace, and the version history. The default schedule of a
+matrix product is replayed on a new state each time, so that no fact of an earlier replay is known.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any, TypedDict, cast
 
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse
-from tilewright.schedules import Schedule
+from tilewright.schedules import Schedule, State, replay
+from tilewright.target.target import Target
 
 from tests.benchmarks.harness import write_json
 
@@ -74,6 +76,56 @@ def apply_steps(loops: int, call: Callable[..., Any]) -> None:
         call(sch.compute_at, f"b{k + 3}", call(sch.get_loops, f"b{k + 4}")[0])
 
 
+class Replays(TypedDict):
+    """Replays of the default schedule of a matrix product on one core."""
+
+    steps: int
+    milliseconds: float
+    replays_per_second: float
+    steps_per_second: float
+
+
+MATMUL = """
+@prim_func
+def matmul(A: Buffer[(128, 256), f32], B: Buffer[(256, 512), f32], C: Out[(128, 512), f32]):
+    for i in range(128):
+        for j in range(512):
+            for k in range(256):
+                with block("matmul"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): C[vi, vj] = 0.0
+                    C[vi, vj] += A[vi, vk] * B[vk, vj]
+"""
+TARGETS = {
+    "cpu": Target("cpu", features=("avx512",)),
+    "gpu": Target("cuda", arch="sm_90a"),
+}
+"""The targets whose default schedules are replayed."""
+
+
+def measure_replays(
+    repeats: int = 40, clock: Callable[[], int] = thread_time_ns
+) -> dict[str, Replays]:
+    """Return the median time of a replay of each default schedule, with all checks."""
+    return {name: _replays(target, repeats, clock) for name, target in TARGETS.items()}
+
+
+def _replays(target: Target, repeats: int, clock: Callable[[], int]) -> Replays:
+    sch = Schedule(parse(MATMUL), target)
+    sch.default_schedule()
+    times: list[float] = []
+    for _ in range(repeats + 3):
+        state = State.start(parse(MATMUL), target)
+        start = clock()
+        replay(state, sch.trace).completed()
+        times.append((clock() - start) / 1e6)
+    median, count = statistics.median(times[3:]), len(sch.trace)
+    return {
+        "steps": count, "milliseconds": median, "replays_per_second": 1e3 / median,
+        "steps_per_second": 1e3 * count / median,
+    }  # fmt: skip
+
+
 def measure(loops: int = LOOPS, clock: Callable[[], int] = thread_time_ns) -> dict[str, Result]:
     """Return the times of the steps by kind, and of all steps together under ``all``."""
     times: dict[str, list[float]] = {}
@@ -109,8 +161,14 @@ def main() -> None:
     for name, found in results.items():
         times = f"{found['median']:8.2f} {found['p95']:8.2f} {found['worst']:8.2f}"
         print(f"{name:24} {found['count']:6} {times}")
+    replays = measure_replays()
+    print(f"\n{'default matmul':24} {'steps':>6} {'ms':>8} {'replays/s':>10} {'steps/s':>8}")
+    for name, kind in replays.items():
+        rates = f"{kind['replays_per_second']:10.0f} {kind['steps_per_second']:8.0f}"
+        print(f"{name:24} {kind['steps']:6} {kind['milliseconds']:8.2f} {rates}")
     if options.json is not None:
-        write_json(options.json, {"loops": options.loops, "steps": results})
+        found = {"loops": options.loops, "steps": results, "replays": replays}
+        write_json(options.json, found)
 
 
 if __name__ == "__main__":

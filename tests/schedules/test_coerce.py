@@ -6,6 +6,9 @@ import pytest
 
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule
+from tilewright.schedules.apply import prepared
+from tilewright.schedules.primitives.loops.reorder import Reorder
+from tilewright.schedules.primitives.loops.split import Split
 from tilewright.schedules.problem import ParameterError
 
 MATMUL = """
@@ -101,3 +104,16 @@ def test_an_invalid_index_map(sch: Schedule, index_map: object, message: str) ->
     assert message in caught.value.message
     assert caught.value.where.startswith("parameter 'index_map' of cache_read")
     assert caught.value.hint
+
+
+def test_values_of_their_types_are_kept():
+    """A step whose values have the types of its fields is returned unchanged."""
+    sch = Schedule(parse(MATMUL))
+    i, j, _ = sch.get_loops(sch.get_block("mm"))
+    step = Split(i, (None, 8))
+    assert prepared(sch.state, step) is step
+    assert prepared(sch.state, Reorder((j, i))).loops == (j, i)
+    listed = prepared(sch.state, Split(i, [None, 8]))
+    assert listed.factors == (None, 8)
+    with pytest.raises(ParameterError, match="an integer of 101 bits"):
+        sch.split(i, factors=(None, 1 << 100))
