@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import random
 import re
 from collections.abc import Iterator
 
@@ -195,3 +196,102 @@ def test_clusters_and_attributes_are_rejected(driver, offset: int) -> None:
     )
     assert launch(call, record, None, 0) == devices.NOT_SUPPORTED
     assert not [c for c in driver.calls if c.startswith("launch")]
+
+
+SWITCHED = (
+    KERNELS
+    + """
+@graph_func(stage="memory")
+def main(x: Tensor[(n,), f32]):
+    a_storage = alloc_storage(n * 4)
+    a = view(a_storage, 0, Tensor[(n,), f32])
+    b_storage = alloc_storage(n * 4)
+    b = view(b_storage, 0, Tensor[(n,), f32])
+    c_storage = alloc_storage(n * 4)
+    c = view(c_storage, 0, Tensor[(n,), f32])
+    launch(double, x, a, stream=1)
+    if n < 4:
+        launch(double, a, b, stream=2)
+    else:
+        launch(plus, a, x, b)
+    launch(plus, a, b, c, stream=1)
+    return c
+"""
+)
+"""6 * x below 4 elements, else 5 * x."""
+
+
+def test_operations_in_branches(driver) -> None:
+    exe = compiled(driver, SWITCHED)
+    for count, factor in ((3, 6), (4, 5), (700, 5), (1, 6)):
+        x = np.arange(count, dtype=np.float32)
+        np.testing.assert_array_equal(exe(x), factor * x)
+
+
+LOOPED = (
+    KERNELS.replace('n = symbols("n", lower=1)', 'n, k = symbols("n k", lower=0)')
+    + """
+@graph_func(stage="memory")
+def main(x: Tensor[(n,), f32]):
+    @loop(k, count=4)
+    def y(c: Tensor[(n,), f32] = x):
+        a_storage = alloc_storage(n * 4)
+        a = view(a_storage, 0, Tensor[(n,), f32])
+        launch(double, c, a, stream=1)
+        b_storage = alloc_storage(n * 4)
+        b = view(b_storage, 0, Tensor[(n,), f32])
+        launch(plus, a, c, b, stream=2)
+        return b
+    z_storage = alloc_storage(n * 4)
+    z = view(z_storage, 0, Tensor[(n,), f32])
+    launch(double, y, z, stream=1)
+    return z
+"""
+)
+"""Each iteration multiplies by 3; the result is 162 * x."""
+
+
+def test_operations_in_loops(driver) -> None:
+    exe = compiled(driver, LOOPED)
+    for count in (3, 700, 1):
+        x = np.arange(count, dtype=np.float32)
+        np.testing.assert_array_equal(exe(x), 162.0 * x)
+
+
+def random_program(seed: int) -> tuple[str, float]:
+    """Return a program of launches on random streams, and the factor that it multiplies x by."""
+    rng = random.Random(seed)
+    lines, factors = ["@graph_func(stage='memory')", "def main(x: Tensor[(n,), f32]):"], {"x": 1.0}
+    for k in range(9):
+        stream = f", stream={rng.randrange(3)}"
+        first, second = (rng.choice(list(factors)[-3:]) for _ in range(2))
+        host = rng.random() < 0.2 and k < 8
+        lines += [
+            f"    s{k} = alloc_storage(n * 4)",
+            f"    t{k} = view(s{k}, 0, Tensor[(n,), f32])",
+        ]
+        if host:
+            lines += [
+                f'    h{k} = alloc_storage(n * 4, device="cpu")',
+                f'    u{k} = view(h{k}, 0, Tensor((n,), f32, device="cpu"))',
+                f"    copy({first}, u{k}{stream})",
+                f"    copy(u{k}, t{k}, stream={rng.randrange(3)})",
+            ]
+            factors[f"t{k}"] = factors[first]
+        elif rng.random() < 0.5:
+            lines.append(f"    launch(double, {first}, t{k}{stream})")
+            factors[f"t{k}"] = 2 * factors[first]
+        else:
+            lines.append(f"    launch(plus, {first}, {second}, t{k}{stream})")
+            factors[f"t{k}"] = factors[first] + factors[second]
+    lines.append("    return t8")
+    return KERNELS + "\n".join(lines), factors["t8"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs(driver, seed: int) -> None:
+    text, factor = random_program(seed)
+    exe = compiled(driver, text)
+    for count in (1, 700):
+        x = np.arange(count, dtype=np.float32)
+        np.testing.assert_array_equal(exe(x), np.float32(factor) * x)
