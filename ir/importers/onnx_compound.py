@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..dtype import i32
 from ..graph.nodes import Value
 from ..symbolic import as_expr
-from .elementwise import convert, elementwise, weighted_sum
+from .elementwise import convert, elementwise, rounded_once, weighted_sum, where
 from .onnx_context import OnnxContext, onnx_op
 from .shaping import axis_of, expand_dims, permute, squeeze
 from .tensors import Imported, Uniform
@@ -143,6 +145,49 @@ def reduction(c: OnnxContext) -> Imported:
     op = _REDUCTIONS[c.node.op_type]
     keepdims = bool(c.integer("keepdims", 1))
     return c.apply(op, c.plain(x), axes=tuple(axes or ()), keepdims=keepdims)
+
+
+@onnx_op("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
+def norm_reduction(c: OnnxContext) -> Imported:
+    """Import a norm, or the logarithm of a sum; without axes, it is over all dimensions."""
+    x, kind = c.input(0), c.node.op_type.removeprefix("Reduce")
+    given = c.axes(1, attribute_below=18)
+    if not given and c.integer("noop_with_empty_axes", 0):
+        axes: tuple[int, ...] = ()
+    else:
+        axes = tuple(axis_of(a, x.rank) for a in given or range(x.rank))
+    keepdims = bool(c.integer("keepdims", 1))
+
+    def total(y: Imported) -> Imported:
+        return c.apply("sum", c.plain(y), axes=axes, keepdims=True) if axes else y
+
+    def compute(y: Imported) -> Imported:
+        match kind:
+            case "L1":
+                found = total(elementwise(c, "abs", [y]))
+            case "L2":
+                found = elementwise(c, "sqrt", [total(elementwise(c, "multiply", [y, y]))])
+            case "SumSquare":
+                found = total(elementwise(c, "multiply", [y, y]))
+            case "LogSum":
+                found = elementwise(c, "log", [total(y)])
+            case _:
+                found = _log_sum_exp(c, y, axes, total)
+        return found if keepdims or not axes else squeeze(c, found, axes)
+
+    return rounded_once(c, compute, x)
+
+
+def _log_sum_exp(
+    c: OnnxContext, x: Imported, axes: tuple[int, ...], total: Callable[[Imported], Imported]
+) -> Imported:
+    """Return the logarithm of a sum of exponentials; an infinite maximum is the result."""
+    if not x.dtype.is_inexact:
+        return elementwise(c, "log", [total(elementwise(c, "exp", [x]))])
+    top = c.apply("max", c.plain(x), axes=axes, keepdims=True) if axes else x
+    start = where(c, elementwise(c, "isinf", [top]), c.uniform(0.0, top.shape, top.dtype), top)
+    powers = elementwise(c, "exp", [elementwise(c, "subtract", [x, start])])
+    return elementwise(c, "add", [elementwise(c, "log", [total(powers)]), start])
 
 
 @onnx_op("ArgMax", "ArgMin")

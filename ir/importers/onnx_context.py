@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
+import numpy as np
+
 from ..dtype import from_numpy
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import ConstantRef
 from ..module import Array
 from ..symbolic import Expr, const_value, to_text
 from .emitter import Emitter
-from .tensors import Imported
+from .tensors import Imported, Uniform
 from .unsupported import UnsupportedFormError
 
 _MAX_SCOPES: Final = 100_000
@@ -76,6 +78,15 @@ class OnnxContext(Emitter):
             shown = ", ".join(to_text(v) for v in self.values(x))
             raise UnsupportedFormError(f"axes, steps, and counts must be constants, got [{shown}]")
         return tuple(v for v in found if v is not None)
+
+    def floats(self, x: Imported) -> list[float]:
+        """Return the elements of a tensor of floats, which must be constants."""
+        if isinstance(x.known, Uniform):
+            return [float(x.known.value)]
+        constant = self.constants.get(x.operand.key) if isinstance(x.operand, ConstantRef) else None
+        if constant is None:
+            raise UnsupportedFormError("scales, regions, and numbers of padding must be constants")
+        return np.asarray(constant.load(), np.float64).ravel().tolist()
 
     def leaf(self, *weights: Imported) -> str | None:
         """Return the innermost module of the node, such as ``query``, as a name for its result.

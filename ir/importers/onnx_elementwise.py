@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Final
 
 from ..dtype import DType, bool_
 from ..loop.element_functions import named
-from .elementwise import convert, elementwise, truncated_quotient, where
+from .elementwise import convert, elementwise, rounded_once, truncated_quotient, where
 from .onnx_context import OnnxContext, onnx_op
 from .onnx_file import onnx_dtype
 from .tensors import Imported
@@ -45,6 +47,20 @@ def extreme(c: OnnxContext) -> Imported:
     for other in others:
         found = elementwise(c, op, [found, other])
     return found
+
+
+@onnx_op("Sum", "Mean")
+def combined(c: OnnxContext) -> Imported:
+    """Import the element-wise sum or mean of any number of tensors."""
+
+    def compute(found: Imported, *others: Imported) -> Imported:
+        for other in others:
+            found = elementwise(c, "add", [found, other])
+        if c.node.op_type == "Sum":
+            return found
+        return _scaled(c, found, 1 / (len(others) + 1))
+
+    return rounded_once(c, compute, *c.given())
 
 
 @onnx_op("Div")
@@ -110,6 +126,98 @@ def reciprocal(c: OnnxContext) -> Imported:
     return elementwise(c, "divide", [c.uniform(1.0, (), x.dtype), x])
 
 
+@onnx_op("LeakyRelu", "ThresholdedRelu", "Elu", "Selu", "Celu", "PRelu", "Softplus", "Softsign",
+         "HardSigmoid", "HardSwish", "Mish", "Shrink")  # fmt: skip
+def activation(c: OnnxContext) -> Imported:
+    """Import an activation function, computed in at least 32 bits and rounded once."""
+    compute = _ACTIVATIONS[c.node.op_type]
+    return rounded_once(c, lambda *operands: compute(c, *operands), *c.given())
+
+
+def _attribute(c: OnnxContext, name: str, default: float) -> float:
+    return float(c.attributes.get(name, default))
+
+
+def _scaled(c: OnnxContext, x: Imported, factor: float, summand: float = 0.0) -> Imported:
+    """Return ``x * factor + summand``."""
+    found = elementwise(c, "multiply", [x, c.uniform(factor, (), x.dtype)])
+    return elementwise(c, "add", [found, c.uniform(summand, (), x.dtype)])
+
+
+def _clamped(c: OnnxContext, x: Imported, low: float, high: float) -> Imported:
+    found = elementwise(c, "maximum", [x, c.uniform(low, (), x.dtype)])
+    return elementwise(c, "minimum", [found, c.uniform(high, (), x.dtype)])
+
+
+def _split(c: OnnxContext, x: Imported, negative: Imported, *, factor: float = 1.0) -> Imported:
+    """Return ``factor * x`` for positive numbers, else another value."""
+    zero = c.uniform(0.0, (), x.dtype)
+    positive = x if factor == 1 else _scaled(c, x, factor)
+    return where(c, elementwise(c, "less_equal", [x, zero]), negative, positive)
+
+
+def _leaky(c: OnnxContext, x: Imported) -> Imported:
+    return _split(c, x, _scaled(c, x, _attribute(c, "alpha", 0.01)))
+
+
+def _thresholded(c: OnnxContext, x: Imported) -> Imported:
+    alpha = c.uniform(_attribute(c, "alpha", 1.0), (), x.dtype)
+    zero = c.uniform(0.0, x.shape, x.dtype)
+    return where(c, elementwise(c, "less_equal", [x, alpha]), zero, x)
+
+
+def _exponential(c: OnnxContext, x: Imported) -> Imported:
+    """Return ``alpha * expm1(x / scale)`` for negative numbers; ``Celu`` scales by ``alpha``."""
+    kind = c.node.op_type
+    alpha = _attribute(c, "alpha", 1.67326319217681884765625 if kind == "Selu" else 1.0)
+    gamma = _attribute(c, "gamma", 1.05070102214813232421875) if kind == "Selu" else 1.0
+    inner = _scaled(c, x, 1 / alpha) if kind == "Celu" else x
+    return _split(c, x, _scaled(c, elementwise(c, "expm1", [inner]), alpha * gamma), factor=gamma)
+
+
+def _parametric(c: OnnxContext, x: Imported, slope: Imported) -> Imported:
+    return _split(c, x, elementwise(c, "multiply", [x, slope]))
+
+
+def _softplus(c: OnnxContext, x: Imported) -> Imported:
+    """Return ``max(x, 0) + log1p(exp(-abs(x)))``, which does not overflow."""
+    size = elementwise(c, "negative", [elementwise(c, "abs", [x])])
+    rest = elementwise(c, "log1p", [elementwise(c, "exp", [size])])
+    return elementwise(c, "add", [elementwise(c, "relu", [x]), rest])
+
+
+def _softsign(c: OnnxContext, x: Imported) -> Imported:
+    return elementwise(c, "divide", [x, _scaled(c, elementwise(c, "abs", [x]), 1.0, 1.0)])
+
+
+def _hard_sigmoid(c: OnnxContext, x: Imported) -> Imported:
+    swish = c.node.op_type == "HardSwish"
+    alpha = 1 / 6 if swish else _attribute(c, "alpha", 0.2)
+    gate = _clamped(c, _scaled(c, x, alpha, _attribute(c, "beta", 0.5)), 0.0, 1.0)
+    return elementwise(c, "multiply", [x, gate]) if swish else gate
+
+
+def _mish(c: OnnxContext, x: Imported) -> Imported:
+    return elementwise(c, "multiply", [x, elementwise(c, "tanh", [_softplus(c, x)])])
+
+
+def _shrink(c: OnnxContext, x: Imported) -> Imported:
+    limit, bias = _attribute(c, "lambd", 0.5), _attribute(c, "bias", 0.0)
+    zero = c.uniform(0.0, x.shape, x.dtype)
+    above = elementwise(c, "greater", [x, c.uniform(limit, (), x.dtype)])
+    below = elementwise(c, "less", [x, c.uniform(-limit, (), x.dtype)])
+    inner = where(c, below, _scaled(c, x, 1.0, bias), zero)
+    return where(c, above, _scaled(c, x, 1.0, -bias), inner)
+
+
+_ACTIVATIONS: Final[dict[str, Callable[..., Imported]]] = {
+    "LeakyRelu": _leaky, "ThresholdedRelu": _thresholded, "Elu": _exponential,
+    "Selu": _exponential, "Celu": _exponential, "PRelu": _parametric, "Softplus": _softplus,
+    "Softsign": _softsign, "HardSigmoid": _hard_sigmoid, "HardSwish": _hard_sigmoid,
+    "Mish": _mish, "Shrink": _shrink,
+}  # fmt: skip
+
+
 @onnx_op("Gelu")
 def gelu(c: OnnxContext) -> Imported:
     """Import the Gaussian error linear unit."""
@@ -122,8 +230,12 @@ def gelu(c: OnnxContext) -> Imported:
 def clip(c: OnnxContext) -> Imported:
     """Import clamping to a range."""
     found = c.input(0)
-    for position, op in ((1, "maximum"), (2, "minimum")):
-        bound = c.optional(position)
+    for position, name, op in ((1, "min", "maximum"), (2, "max", "minimum")):
+        if c.opset < 11:
+            given = c.attributes.get(name)
+            bound = None if given is None else c.uniform(given, (), found.dtype)
+        else:
+            bound = c.optional(position)
         if bound is not None:
             found = elementwise(c, op, [found, bound])
     return found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import reprlib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from ..module import Array
 from ..sizes import storage_bytes
 from .weight_file import WeightFile
 
-OPSETS = range(11, 26)
-"""The supported versions of the default ONNX operator set."""
+OLDEST_OPSET: Final = 7
+"""The oldest supported version of the default ONNX operator set."""
 
 _DTYPES = {row.onnx: row for row in DTYPES.values() if row.onnx}
 _EXTERNAL = 1
@@ -47,6 +48,10 @@ class ExternalDataError(TilewrightError):
     """External data of a model that is missing, truncated, or outside of the model's folder."""
 
     title = "Invalid external data"
+
+
+class UnknownOpsetWarning(UserWarning):
+    """A model with a newer version of the ONNX operator set than the installed package knows."""
 
 
 class UnsupportedOpsetError(TilewrightError):
@@ -144,15 +149,30 @@ def _checked(model: Any, folder: Path | None, where: str) -> OnnxFile:
         )
     versions = {o.version for o in model.opset_import if o.domain in DEFAULT_DOMAINS} or {0}
     opset = min(versions)
-    if opset not in OPSETS or len(versions) > 1:
+    if opset < OLDEST_OPSET or len(versions) > 1:
         named = " and ".join(map(str, sorted(versions)))
         raise UnsupportedOpsetError(
             f"the model uses opset version {named}; "
-            f"versions {OPSETS[0]} to {OPSETS[-1]} are supported",
+            f"one version from {OLDEST_OPSET} on is supported",
             where=where,
             hint="convert the model with onnx.version_converter",
         )
+    newest = newest_opset()
+    if opset > newest:
+        warnings.warn(
+            f"{where} uses opset version {opset}; the installed onnx package knows versions up to "
+            f"{newest}, and operators are imported as they are defined there",
+            UnknownOpsetWarning,
+            stacklevel=4,
+        )
     return OnnxFile(model, folder, opset)
+
+
+def newest_opset() -> int:
+    """Return the newest version of the operator set that the installed package knows."""
+    from onnx import defs
+
+    return max(schema.since_version for schema in defs.get_all_schemas() if not schema.domain)
 
 
 def onnx_dtype(number: int, where: str) -> DType:

@@ -1,8 +1,8 @@
-"""Expansion of the functions that an ONNX model defines."""
+"""Expansion of the functions that an ONNX model, or ONNX itself, defines operators by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +14,8 @@ MOST_NODES: Final = 200_000
 MOST_BYTES: Final = 1 << 30
 """The largest size in bytes of the nodes of a model whose functions are expanded."""
 
+_ROUNDS: Final = 4
+"""The depth of functions of operators that are functions."""
 _GRAPH: Final = 5
 _GRAPHS: Final = 10
 
@@ -66,6 +68,62 @@ def with_functions_expanded(file: OnnxFile) -> OnnxFile:
             hint=CHECK_MODEL,
         ) from error
     return OnnxFile(expanded, file.folder, file.opset)
+
+
+def with_definitions(file: OnnxFile, handled: Container[str]) -> OnnxFile:
+    """Replace operators without a handler by the functions that ONNX defines them by, if any."""
+    from onnx import inliner
+
+    tried: set[str] = set()
+    for _ in range(_ROUNDS):
+        nodes = _all_nodes(file.model.graph.node)
+        missing = {n.op_type for n in nodes if n.domain in DEFAULT_DOMAINS} - tried
+        defined = sorted(op for op in missing if op not in handled and _is_function(op, file.opset))
+        if not defined:
+            break
+        tried |= missing
+        try:
+            expanded: Any = inliner.inline_selected_functions(
+                _with_defaults(file, defined),
+                [("", op) for op in defined],
+                inline_schema_functions=True,
+            )
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001  # the errors of the inliner have no common class
+            break  # the import reports the operators
+        file = OnnxFile(expanded, file.folder, file.opset)
+    return file
+
+
+def _with_defaults(file: OnnxFile, ops: Sequence[str]) -> Any:
+    """Return a copy of the model in which nodes of these operators state default attributes.
+
+    The inliner drops an attribute of a function that its call does not state.
+    """
+    from onnx import ModelProto, defs
+
+    model = ModelProto()
+    model.CopyFrom(file.model)
+    for node in _all_nodes(model.graph.node):
+        if node.domain in DEFAULT_DOMAINS and node.op_type in ops:
+            given = {a.name for a in node.attribute}
+            schema: Any = defs.get_schema(node.op_type, file.opset)
+            for name, attribute in schema.attributes.items():
+                if name not in given and attribute.default_value.name:
+                    node.attribute.append(attribute.default_value)
+    return model
+
+
+def _is_function(op: str, opset: int) -> bool:
+    """Return whether ONNX defines an operator by a function of other operators."""
+    from onnx import defs
+
+    try:
+        schema: Any = defs.get_schema(op, opset)
+    except defs.SchemaError:
+        return False
+    return schema.has_function or schema.has_context_dependent_function
 
 
 def _expanded_size(model: Any) -> _Size:

@@ -28,7 +28,7 @@ from .onnx_file import (
     onnx_dtype,
     read_model,
 )
-from .onnx_functions import with_functions_expanded
+from .onnx_functions import with_definitions, with_functions_expanded
 from .onnx_schema import check_dtypes, checked_attributes
 from .state_pairs import with_state
 from .tensors import Imported
@@ -42,7 +42,7 @@ def from_onnx(
     state: Mapping[str, str] | None = None,
     progress: ProgressOption = None,
 ) -> Module:
-    """Import an ONNX model of opset 11 to 25.
+    """Import an ONNX model of opset 7 or newer.
 
     Named dimensions (``dim_param``) become symbols; equal names become one symbol. An unnamed
     dynamic dimension ``k`` of input ``x`` becomes the symbol ``x_dimk``. Computations on shapes
@@ -89,7 +89,7 @@ def from_onnx(
     >>> module.graph().params[0].value.info.shape[0].name
     'n'
     """
-    file = with_functions_expanded(read_model(source))
+    file = with_definitions(with_functions_expanded(read_model(source)), HANDLERS)
     context = OnnxContext(GraphBuilder("main"), file.opset)
     with progress_of("importing", progress) as report:
         translator = _Translator(file, context)

@@ -163,9 +163,14 @@ def _split_sizes(c: OnnxContext, whole: Expr) -> Sequence[Expr]:
 def slice_(c: OnnxContext) -> Imported:
     """Import a slice along axes; bounds follow the rules of Python slices."""
     found = c.input(0)
-    begins, ends = c.values(c.input(1)), c.values(c.input(2))
-    axes_given, steps_given = c.optional(3), c.optional(4)
-    axes = range(len(begins)) if axes_given is None else c.fixed(axes_given)
+    if c.opset < 10:
+        begins, ends = (list(map(as_expr, c.attributes[name])) for name in ("starts", "ends"))
+        axes_given, steps_given = None, None
+    else:
+        begins, ends = list(c.values(c.input(1))), list(c.values(c.input(2)))
+        axes_given, steps_given = c.optional(3), c.optional(4)
+    of_all = c.attributes.get("axes") or range(len(begins))
+    axes = of_all if axes_given is None else c.fixed(axes_given)
     steps = [1] * len(begins) if steps_given is None else c.fixed(steps_given)
     for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
         if step < 1:

@@ -62,7 +62,7 @@ def expand_dims(e: Emitter, x: Imported, axes: Sequence[int]) -> Imported:
     dims = iter(x.shape)
     shape = tuple(_ONE if k in front else next(dims) for k in range(rank))
     if isinstance(x.known, Uniform):
-        return Imported(shape, x.dtype, x.operand, x.known)
+        return e.uniform(x.known.value, shape, x.dtype)
     if isinstance(x.known, Iota):
         kept = [k for k in range(rank) if k not in front]
         return Imported(shape, x.dtype, known=Iota(kept[x.known.axis], x.known.start))
@@ -78,7 +78,7 @@ def squeeze(e: Emitter, x: Imported, axes: Sequence[int]) -> Imported:
     if not front:
         return x
     if isinstance(x.known, Uniform):
-        return Imported(shape, x.dtype, x.operand, x.known)
+        return e.uniform(x.known.value, shape, x.dtype)
     if isinstance(x.known, Iota) and x.known.axis not in front:
         axis = x.known.axis - sum(k < x.known.axis for k in front)
         return Imported(shape, x.dtype, known=Iota(axis, x.known.start))
@@ -96,7 +96,7 @@ def permute(e: Emitter, x: Imported, axes: Sequence[int]) -> Imported:
     if front == tuple(range(x.rank)):
         return x
     if isinstance(x.known, Uniform):
-        return Imported(shape, x.dtype, x.operand, x.known)
+        return e.uniform(x.known.value, shape, x.dtype)
     if isinstance(x.known, Iota):
         return Imported(shape, x.dtype, known=Iota(front.index(x.known.axis), x.known.start))
     return Imported(shape, x.dtype, e.emit("permute_dims", e.compact(x), axes=front))

@@ -1,0 +1,106 @@
+"""The node cases of ONNX for images: windows, normalization, padding, sizes, and activations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.errors import UnsupportedOperatorsError
+from tilewright.ir.importers import from_onnx
+from tilewright.ir.importers.onnx_file import newest_opset
+from tilewright.ir.interpreter.graph import run_graph
+
+from tests.ir.importers.onnx_nodes import NodeCase, node_cases
+
+FILES = (
+    "averagepool", "batch_normalization", "celu", "conv", "convtranspose", "depthtospace", "elu",
+    "globalaveragepool", "globalmaxpool", "groupnormalization", "hardsigmoid", "hardswish",
+    "instance_normalization", "leakyrelu", "lpnormalization", "lppool", "lrn", "maxpool", "mean",
+    "meanvariancenormalization",
+    "mish", "pad", "prelu", "reduce_log_sum", "reduce_log_sum_exp", "reducel1", "reducel2",
+    "reducesumsquare", "resize", "selu", "shrink", "softplus", "softsign", "spacetodepth", "sum",
+    "swish", "thresholdedrelu",
+)  # fmt: skip
+CASES = node_cases(*FILES, opset=newest_opset())
+
+REJECTED = {
+    "test_batchnorm_epsilon_training_mode": "training_mode=1",
+    "test_batchnorm_example_training_mode": "training_mode=1",
+    "test_lppool_2d_ceil": "ceil_mode=1",
+    "test_maxpool_with_argmax_2d_precomputed_pads": "optional output",
+    "test_maxpool_with_argmax_2d_precomputed_strides": "optional output",
+}
+"""Cases that are not supported, with the reason in the error."""
+
+
+def with_constants(case: NodeCase) -> tuple[Any, list[np.ndarray[Any, Any]]]:
+    """Return a model in which shapes, axes, scales and numbers are constants, and its inputs."""
+    from onnx import numpy_helper
+
+    model = case.model()
+    graph, given = model.graph, []
+    inputs = list(graph.input)
+    del graph.input[:]
+    for k, (info, array) in enumerate(zip(inputs, case.inputs, strict=True)):
+        if k and (array.dtype.kind in "iu" or info.name in ("scales", "roi", "value")):
+            graph.initializer.append(numpy_helper.from_array(array, info.name))
+        else:
+            graph.input.append(info)
+            given.append(array)
+    return model, given
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - REJECTED.keys()))
+def test_the_interpreter_returns_the_results_of_onnx(name: str) -> None:
+    case = CASES[name]
+    model, given = with_constants(case)
+    found = run_graph(from_onnx(model), given)
+    for have, want in zip(found, case.outputs, strict=True):
+        coarse = want.dtype == np.float16 or "last_window" in name  # written with four digits
+        rtol = 2e-3 if coarse else 1e-4
+        np.testing.assert_allclose(have, want, rtol=rtol, atol=1e-5, strict=True)
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() & REJECTED.keys()))
+def test_other_cases_are_rejected_by_name(name: str) -> None:
+    model, _ = with_constants(CASES[name])
+    with pytest.raises(Exception, match=REJECTED[name]):
+        from_onnx(model)
+
+
+def test_a_case_that_is_rejected_exists() -> None:
+    assert REJECTED.keys() & CASES.keys()
+    assert len(CASES) > 150
+
+
+OLD = {
+    "y = Pad<pads = [0, 1, 0, 2], value = 2.5>(x)": lambda x: np.pad(
+        x, [(0, 0), (1, 2)], constant_values=2.5
+    ),
+    "y = Clip<min = -0.5, max = 0.25>(x)": lambda x: np.clip(x, -0.5, 0.25),
+    "y = Slice<starts = [1], ends = [3], axes = [1]>(x)": lambda x: x[:, 1:3],
+    "y = Upsample<scales = [1.0, 2.0]>(x)": lambda x: np.repeat(x, 2, axis=1),
+}
+
+
+@pytest.mark.parametrize("text", OLD)
+def test_the_attributes_of_old_opsets(text: str) -> None:
+    from onnx import parser
+
+    opset = 7 if "Upsample" in text else 9
+    head = f'<ir_version: 4, opset_import: ["" : {opset}]> g (float[2, 4] x) => (float y) {{ '
+    module = from_onnx(parser.parse_model(head + text + " }"))
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+    (found,) = run_graph(module, [x])
+    np.testing.assert_array_equal(found, OLD[text](x))
+
+
+def test_a_resize_of_a_symbolic_axis_is_rejected_by_name() -> None:
+    from onnx import parser
+
+    text = '<ir_version: 8, opset_import: ["" : 18]> g (float[1, 1, n] x) => (float[1, 1, m] y)'
+    text += " <float[3] s = {1.0, 1.0, 2.0}> { y = Resize(x, , s) }"
+    with pytest.raises(UnsupportedOperatorsError, match="symbolic size n is not supported"):
+        from_onnx(parser.parse_model(text))
