@@ -200,6 +200,15 @@ test("displays the status of facts as text, not by color alone", async () => {
   sample.value = "8";
   sample.dispatchEvent(new Event("change", { bubbles: true }));
   expect(kernel.last()).toEqual(expect.objectContaining({ type: "sample", symbol: "b", value: 8 }));
+  const count = kernel.sent.length;
+  for (const invalid of ["", "1.5", "0", "65"]) {
+    sample.value = invalid;
+    sample.dispatchEvent(new Event("change", { bubbles: true }));
+    await flush();
+    expect(find(".tw-field-error").textContent).toBe("Expected an integer: 1 … 64");
+    expect(sample.getAttribute("aria-invalid")).toBe("true");
+  }
+  expect(kernel.sent.length).toBe(count);
 });
 
 test("jumps to the clicked state of the history", async () => {

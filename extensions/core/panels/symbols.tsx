@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { useId, useState } from "preact/hooks";
 import { useWatch } from "../observable";
 import type { FactRow, SymbolRow } from "../protocol";
 import type { Store } from "../store";
@@ -93,9 +94,13 @@ export function SymbolsPanel({ store }: { store: Store }): JSX.Element {
 export const symbolsPanel: Panel = { key: "symbols", title: "Symbols", view: SymbolsPanel, section: "symbols" };
 
 function SymbolLine({ row, store }: { row: SymbolRow; store: Store }): JSX.Element {
+  const [error, setError] = useState("");
+  const id = useId();
   const change = (event: Event): void => {
-    const value = Number((event.currentTarget as HTMLInputElement).value);
-    if (Number.isInteger(value)) store.send({ type: "sample", symbol: row.name, value });
+    const text = (event.currentTarget as HTMLInputElement).value;
+    const problem = problemOf(text, row);
+    setError(problem);
+    if (problem === "") store.send({ type: "sample", symbol: row.name, value: Number(text) });
   };
   return (
     <tr>
@@ -110,13 +115,26 @@ function SymbolLine({ row, store }: { row: SymbolRow; store: Store }): JSX.Eleme
           class="tw-input tw-sample tw-mono"
           aria-label={`Sample value of ${row.name}`}
           value={row.sample}
+          aria-invalid={error !== ""}
+          aria-describedby={id}
           step={row.multiple_of}
           min={row.lower ?? undefined}
           max={row.upper ?? undefined}
           onChange={change}
         />
+        <span id={id} class="tw-field-error" role="alert">
+          {error}
+        </span>
       </td>
       <td class="tw-mono">{row.likely.join(", ") || "—"}</td>
     </tr>
   );
+}
+
+/** Return why a text is not a sample value of a symbol, empty if it is. */
+function problemOf(text: string, row: SymbolRow): string {
+  const value = Number(text);
+  const limits = `${range(row.lower, row.upper)}${row.multiple_of > 1 ? `, a multiple of ${String(row.multiple_of)}` : ""}`;
+  const outside = value < (row.lower ?? -Infinity) || value > (row.upper ?? Infinity) || value % row.multiple_of !== 0;
+  return text.trim() === "" || !Number.isSafeInteger(value) || outside ? `Expected an integer: ${limits}` : "";
 }
