@@ -27,6 +27,7 @@ from ..schedules import (
     from_json,
 )
 from ..schedules.handles import HANDLE_TYPES
+from ..schedules.similar import SimilarKernels, apply_to_similar, kernel_trace
 from ..schedules.values import Result
 from . import protocol
 from .bench import Bench
@@ -50,6 +51,7 @@ from .protocol import (
 from .render import Samples
 from .requests import (
     Apply,
+    ApplyToSimilar,
     EditGroup,
     Navigate,
     Select,
@@ -86,6 +88,7 @@ class Editor:
         self.history_view = HistoryView()
         self.shown = Shown(open=_default_function(schedule.module))
         self.lock = threading.RLock()
+        self._busy = False
         self.jumps: dict[str, str] = {}
         """The state that an undo returns to, by the state that was reached by a jump."""
         self._bench = bench
@@ -235,7 +238,11 @@ class Editor:
                 progress(1.0, "applied")
                 self._check_head(expected)
                 before = self.state.module
-                self.schedule.goto(branch.head.id)
+                self._busy = True  # a move by this session, which announces it
+                try:
+                    self.schedule.goto(branch.head.id)
+                finally:
+                    self._busy = False
                 announce(outcome, before)
 
         self.jobs.start(title, work)
@@ -272,6 +279,36 @@ class Editor:
 
         title = "Lower the graph" if request.action == "lower" else RULE
         self._edit_in_background(title, request.head, edit, announce)
+
+    def _apply_to_similar(self, request: ApplyToSimilar) -> None:
+        """Start a job that applies the steps of a kernel to similar ones, or tries to."""
+        name, head = request.function, self.schedule.head.id
+        kernel_trace(self.state, name)  # reports that no step changes the kernel
+
+        def edit(branch: Schedule) -> SimilarKernels:
+            return branch.apply_to_similar(name)
+
+        def announce(found: SimilarKernels, before: Module) -> None:
+            self._sync_selection()
+            count = len(found.accepted)
+            noun = "kernel" if count == 1 else "kernels"
+            self._announce(f"Steps of {name} applied to {count} similar {noun}", "good", before)
+
+        if not request.preview:
+            self._edit_in_background("Apply to similar kernels", request.head, edit, announce)
+            return
+        self._check_head(request.head)
+        self._check_idle()
+        branch = self.schedule.branch()
+
+        def work(progress: Progress) -> None:
+            progress(-1.0, "trying the steps on other kernels")
+            found = apply_to_similar(branch.state, name)
+            kernels = [protocol.SimilarKernel(k.function, k.steps, k.reason) for k in found.kernels]
+            with self.lock:
+                self.shown.similar = protocol.SimilarKernels(head, name, len(found.trace), kernels)
+
+        self.jobs.start("Find similar kernels", work)
 
     def _return_to_rule(self, name: str, expected: str) -> None:
         """Remove the steps that schedule a kernel, and keep all others."""

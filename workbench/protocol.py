@@ -448,6 +448,28 @@ class KernelRule:
 
 
 @dataclass(frozen=True, slots=True)
+class SimilarKernel:
+    """A kernel to which the steps of another one may apply.
+
+    ``steps`` of them apply in order; ``reason`` is empty if all do.
+    """
+
+    function: str
+    steps: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarKernels:
+    """The unscheduled kernels with the steps of ``function`` that they accept at a state."""
+
+    state: str
+    function: str
+    steps: int
+    kernels: list[SimilarKernel]
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The comparison of compiled and interpreted results at the sample shapes.
 
@@ -561,6 +583,7 @@ class Update:
     measurement: Measurement | None = None
     heat: Heat | None = None
     rule: KernelRule | None = None
+    similar: SimilarKernels | None = None
     verdict: Verdict | None = None
     jobs: list[Job] | None = None
     problems: list[Problem] | None = None

@@ -145,6 +145,20 @@ class UseRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ApplyToSimilar:
+    """A request to apply the steps of a kernel to all kernels that accept them.
+
+    With ``preview``, the kernels are tried and nothing changes. Rejected if the head is not
+    ``head``.
+    """
+
+    type: Literal["apply_to_similar"]
+    function: str
+    preview: bool
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
 class SaveTrace:
     """A request for the trace as a document."""
 
@@ -182,6 +196,7 @@ Request: TypeAlias = (
     | Lower
     | EditGroup
     | UseRule
+    | ApplyToSimilar
     | SaveTrace
     | LoadTrace
     | Dismiss

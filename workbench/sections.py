@@ -154,6 +154,7 @@ SECTIONS: Final = (
     Section("measure_options", lambda s: s.measure_options, lambda s: s.measure_options_view()),
     Section("measurement", lambda s: s.shown.measurement, lambda s: s.shown.measurement),
     Section("heat", lambda s: (s.graph, s.shown.profile), _heat_view),
+    Section("similar", lambda s: id(s.shown.similar), lambda s: s.shown.similar),
     Section("rule", _rule_key, lambda s: s.rule()),
     Section("verdict", lambda s: s.shown.verdict, lambda s: s.shown.verdict),
     Section("jobs", lambda s: s.jobs.view(), lambda s: s.jobs.view()),

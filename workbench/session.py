@@ -35,6 +35,7 @@ from .protocol import (
 )
 from .requests import (
     Apply,
+    ApplyToSimilar,
     Cancel,
     Check,
     Dismiss,
@@ -92,7 +93,6 @@ class Session(Editor):
         self._seen = schedule.head.id
         self._lowered_texts = LoweredTexts(bench.target)
         self._lower_job = ""
-        self._busy = False
         self._timer: threading.Timer | None = None
         super().__init__(schedule, bench, title)
         schedule.subscribe(self._head_moved)
@@ -132,9 +132,13 @@ class Session(Editor):
         self._timer.start()
 
     def _follow(self) -> None:
-        """Publish; a later move starts another timer."""
+        """Announce the head and publish; a later move starts another timer."""
         self._timer = None
-        self.refresh()
+        with self.lock:
+            if self.schedule.head.id != self._seen:
+                head = self._head_text()
+                self._announce(f"A cell or another view moved the head: it is {head}", "info")
+            self.refresh()
 
     def _send(self, reply: int, started: float) -> Update:
         self._seen = self.schedule.head.id
@@ -174,6 +178,8 @@ class Session(Editor):
                 self._lower(stage)
             case EditGroup():
                 self._edit_group(request)
+            case ApplyToSimilar():
+                self._apply_to_similar(request)
             case UseRule():
                 self._use_rule(request)
             case SaveTrace(format=kind):
@@ -211,7 +217,7 @@ class Session(Editor):
 
     def _save(self, kind: str) -> None:
         trace = self.schedule.trace.pruned()
-        stem = self.title or self.shown.open
+        stem = self.title or (self.shown.open if self.graph is None else self.graph.name)
         if kind == "json":
             self.shown.document = Document(f"{stem}.trace.jsonl", "json", to_json(trace) + "\n")
         else:

@@ -9,7 +9,16 @@ from ..codegen.measure import MeasureOptions
 from ..schedules import State
 from ..schedules.handles import Handle
 from ..schedules.trace import TraceStep
-from .protocol import Applied, Document, Lowered, Measurement, Menu, Problem, Verdict
+from .protocol import (
+    Applied,
+    Document,
+    Lowered,
+    Measurement,
+    Menu,
+    Problem,
+    SimilarKernels,
+    Verdict,
+)
 from .step_menu import StepMenu
 
 
@@ -38,4 +47,5 @@ class Shown:
     measure_options: MeasureOptions = field(default_factory=MeasureOptions)
     measurement: Measurement | None = None
     profile: Profile | None = None
+    similar: SimilarKernels | None = None
     verdict: Verdict | None = None

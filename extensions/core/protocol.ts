@@ -406,6 +406,27 @@ export interface KernelRule {
 }
 
 /**
+ * A kernel to which the steps of another one may apply.
+ *
+ * `steps` of them apply in order; `reason` is empty if all do.
+ */
+export interface SimilarKernel {
+  readonly function: string;
+  readonly steps: number;
+  readonly reason: string;
+}
+
+/**
+ * The unscheduled kernels with the steps of `function` that they accept at a state.
+ */
+export interface SimilarKernels {
+  readonly state: string;
+  readonly function: string;
+  readonly steps: number;
+  readonly kernels: readonly SimilarKernel[];
+}
+
+/**
  * The comparison of compiled and interpreted results at the sample shapes.
  *
  * `error` and `bound` belong to the element with the largest ratio of the two; `message`
@@ -514,6 +535,7 @@ export interface Update {
   readonly measurement?: Measurement;
   readonly heat?: Heat;
   readonly rule?: KernelRule;
+  readonly similar?: SimilarKernels;
   readonly verdict?: Verdict;
   readonly jobs?: readonly Job[];
   readonly problems?: readonly Problem[];
@@ -656,6 +678,19 @@ export interface UseRule {
 }
 
 /**
+ * A request to apply the steps of a kernel to all kernels that accept them.
+ *
+ * With `preview`, the kernels are tried and nothing changes. Rejected if the head is not
+ * `head`.
+ */
+export interface ApplyToSimilar {
+  readonly type: "apply_to_similar";
+  readonly function: string;
+  readonly preview: boolean;
+  readonly head: string;
+}
+
+/**
  * A request for the trace as a document.
  */
 export interface SaveTrace {
@@ -679,4 +714,4 @@ export interface Dismiss {
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | Run | SetMeasureOptions | Cancel | Lower | EditGroup | UseRule | SaveTrace | LoadTrace | Dismiss;
+export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | Run | SetMeasureOptions | Cancel | Lower | EditGroup | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | Dismiss;

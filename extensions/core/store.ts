@@ -19,6 +19,7 @@ import {
   type Pane,
   type Problem,
   type Request,
+  type SimilarKernels,
   type Stage,
   type Symbols,
   type Trace,
@@ -54,6 +55,7 @@ interface Known {
   readonly measurement: Measurement | null;
   readonly heat: Heat | null;
   readonly rule: KernelRule | null;
+  readonly similar: SimilarKernels | null;
   readonly verdict: Verdict | null;
   readonly jobs: readonly Job[];
   readonly problems: readonly Problem[];
@@ -105,6 +107,7 @@ const EMPTY: State = {
   measurement: null,
   heat: null,
   rule: null,
+  similar: null,
   verdict: null,
   jobs: [],
   problems: [],
@@ -174,6 +177,11 @@ export class Store {
   /** Lower the graph, or take or return to the default rule of a kernel. */
   useRule(action: "lower" | "take" | "return", name: string): void {
     this.send({ type: "use_rule", action, function: name, head: this.state.value.history.head });
+  }
+
+  /** Apply the steps of a kernel to all kernels that accept them, or find these kernels. */
+  applyToSimilar(name: string, preview: boolean): void {
+    this.send({ type: "apply_to_similar", function: name, preview, head: this.state.value.history.head });
   }
 
   navigate(action: "undo" | "redo" | "jump", node = ""): void {

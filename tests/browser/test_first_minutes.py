@@ -162,6 +162,50 @@ def test_leaving_the_rule_is_announced_and_undone(page: Page) -> None:
     expect(code(page)).to_contain_text("for j in range(256)")
 
 
+ALIKE = """
+import tilewright as tw
+mod = tw.parse('''
+n = symbols("n", lower=1)
+
+@graph_func
+def main(x: Tensor[(n, 64), f32], w: Tensor[(64, 64), f32], v: Tensor[(64, 64), f32]):
+    a: Tensor[(n, 64), f32] = matmul(x, w)
+    b: Tensor[(n, 64), f32] = exp(a)
+    c: Tensor[(n, 64), f32] = matmul(b, v)
+    d: Tensor[(n, 64), f32] = tanh(c)
+    e: Tensor[(n, 64), f32] = softmax(d, axis=1)
+    return e
+''')
+wb = tw.Workbench(mod, target="cpu")
+wb
+"""
+
+
+def test_one_schedule_for_all_similar_kernels(open_notebook: Callable[..., Page]) -> None:
+    page = open_notebook("alike.ipynb", [ALIKE])
+    page.set_viewport_size({"width": 1440, "height": 900})
+    step(page, "lower_graph").locator(".tw-apply").click()
+    expect(page.locator(".tw-announcement")).to_contain_text("lower_graph")
+    names = page.locator(".tw-picker option").all_inner_texts()
+    first, second = (name.split()[0] for name in names if "matmul" in name)
+    page.locator(".tw-picker").select_option(first)
+    select_loop(page, "j")
+    apply(page, "split")
+    expect(code(page)).to_contain_text("for j_1 in range(")
+    rule(page).get_by_role("button", name="Apply to similar kernels").click()
+    preview = page.get_by_role("region", name="Similar kernels")
+    expect(preview.get_by_role("row", name=second)).to_contain_text("accepted")
+    expect(preview).to_contain_text("refused")
+    picture(page, "similar")
+    preview.get_by_role("button", name="Apply to 1 kernel").click()
+    expect(page.locator(".tw-announcement")).to_contain_text("applied to 1 similar kernel")
+    page.locator(".tw-picker").select_option(second)
+    expect(code(page)).to_contain_text("for j_1 in range(")
+    page.locator(".tw-status").click()
+    page.keyboard.press("Control+z")
+    expect(code(page)).not_to_contain_text("for j_1 in range(")
+
+
 def test_focus_stays_and_shortcuts_work_after_every_action(page: Page) -> None:
     step(page, "lower_graph").locator(".tw-apply").click()
     expect(page.locator(".tw-announcement")).to_contain_text("lower_graph")

@@ -111,8 +111,11 @@ def network(connect: Connect) -> Recording:
     page.run("run", action="measure", function="")
     page.run("run", action="compile", function="")
     page.select_everything("twice")
-    for action in ("lower", "take", "return"):
+    for action in ("lower", "take"):
         page.run("use_rule", action=action, function="twice", head=page.head)
+    for preview in (True, False):
+        page.run("apply_to_similar", function="twice", preview=preview, head=page.head)
+    page.run("use_rule", action="return", function="twice", head=page.head)
     return page
 
 

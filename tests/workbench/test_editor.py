@@ -150,3 +150,44 @@ def test_undo_after_a_jump_returns_to_the_state_before(matmul: Client) -> None:
     assert update.history.can_undo
     matmul.send("navigate", action="undo", node="", head=start)
     assert head(matmul) == last
+
+
+ALIKE = """
+n = symbols("n", lower=1)
+
+@graph_func
+def main(x: Tensor[(n, 64), f32], w: Tensor[(64, 64), f32], v: Tensor[(64, 64), f32]):
+    a: Tensor[(n, 64), f32] = matmul(x, w)
+    b: Tensor[(n, 64), f32] = exp(a)
+    c: Tensor[(n, 64), f32] = matmul(b, v)
+    d: Tensor[(n, 64), f32] = tanh(c)
+    e: Tensor[(n, 64), f32] = softmax(d, axis=1)
+    return e
+"""
+
+
+def test_steps_are_applied_to_similar_kernels_after_a_preview(
+    connect: Callable[..., Client],
+) -> None:
+    client = connect(ALIKE)
+    schedule = client.session.schedule
+    schedule.lower_graph("main")
+    names = [f.name for f in schedule.module.prims]
+    first, second = (name for name in names if "matmul" in name)
+    client.select_loop("j", first)
+    client.apply("split", factors="(None, 16)")
+    before = head(client)
+    client.send("apply_to_similar", function=first, preview=True, head=before)
+    client.session.jobs.wait()
+    found = client.session.shown.similar
+    assert found is not None
+    assert head(client) == before
+    reasons = {kernel.function: kernel.reason for kernel in found.kernels}
+    assert reasons[second] == ""
+    assert all(reasons[name] for name in names if "matmul" not in name)
+    client.send("apply_to_similar", function=first, preview=False, head=before)
+    client.session.jobs.wait()
+    client.send("open", function=second)
+    assert "in range(16)" in client.latest(second)
+    refused = client.send("apply_to_similar", function="main", preview=True, head=head(client))
+    assert refused.problems is not None

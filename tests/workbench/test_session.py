@@ -216,7 +216,10 @@ def test_step_of_a_cell_is_published(matmul: Client) -> None:
     (_, j, _) = schedule.get_loops(schedule.get_block("C"))
     schedule.split(j, factors=(None, 4))
     wait_until(lambda: "for j_1 in range(4):" in matmul.latest("matmul"))
-    assert matmul.received[-1][0].reply == 0
+    update = matmul.received[-1][0]
+    assert update.reply == 0
+    assert update.applied is not None
+    assert "moved the head: it is split" in update.applied.message
 
 
 def test_workbenches_of_one_schedule_are_synchronized(

@@ -25,7 +25,13 @@ def test_saved_trace_has_one_step_per_line(matmul: Client) -> None:
     split_and_vectorize(matmul)
     lines = [json.loads(line) for line in saved(matmul, "json").splitlines()]
     assert lines[0]["trace"] == "tilewright"
-    assert [line["op"] for line in lines[1:]] == ["get_block", "get_loops", "split", "vectorize"]
+    assert [line["op"] for line in lines[1:]] == [
+        "get_function",
+        "get_block",
+        "get_loops",
+        "split",
+        "vectorize",
+    ]
 
 
 def test_trace_can_be_saved_twice(matmul: Client) -> None:
@@ -51,16 +57,17 @@ def test_trace_is_replayed_on_the_initial_state(matmul: Client) -> None:
     update = matmul.send("load", text=text)
     assert str(matmul.session.schedule).strip() == expected.strip()
     assert update.applied is not None
-    assert update.applied.message == "Trace replayed: 4 of 4 steps"
+    assert update.applied.message == "Trace replayed: 5 of 5 steps"
 
 
 def test_steps_after_a_failed_step_stay_pending(matmul: Client) -> None:
     split_and_vectorize(matmul)
     lines = saved(matmul, "json").splitlines()
-    lines.insert(3, json.dumps({"op": "transmogrify", "args": {"depth": 3}}))
-    update = matmul.send("load", text="\n".join(shifted(lines, 3)))
+    lines.insert(4, json.dumps({"op": "transmogrify", "args": {"depth": 3}}))
+    update = matmul.send("load", text="\n".join(shifted(lines, 4)))
     assert update.trace is not None
     assert [line.status for line in update.trace.lines] == [
+        "query",
         "query",
         "query",
         "pending",

@@ -14,7 +14,48 @@ export function RuleBar({ store }: { store: Store }): JSX.Element | null {
       <Icon name={rule.status === "left" ? "warn" : rule.status === "taken" ? "check" : "info"} size={14} />
       <span class="tw-rule-text">{summary(rule)}</span>
       <Actions rule={rule} store={store} />
+      <Similar rule={rule} store={store} />
     </div>
+  );
+}
+
+/** The kernels that accept the steps of the open one, shown before the steps are applied to them. */
+function Similar({ rule, store }: { rule: KernelRule; store: Store }): JSX.Element | null {
+  const similar = useWatch(store.state, (state) => (state.similar?.state === state.history.head ? state.similar : null));
+  const busy = useWatch(store.state, (state) => runningJob(state)?.kind === "run");
+  if (similar?.function !== rule.function) return null;
+  const accepted = similar.kernels.filter((kernel) => kernel.reason === "").length;
+  return (
+    <section class="tw-similar" aria-label="Similar kernels">
+      <table class="tw-table">
+        <caption>
+          {accepted} of {similar.kernels.length} unscheduled kernels accept the {similar.steps} steps
+        </caption>
+        <tbody>
+          {similar.kernels.map((kernel) => (
+            <tr key={kernel.function}>
+              <th scope="row" class="tw-mono">
+                {kernel.function}
+              </th>
+              <td>{kernel.reason === "" ? "accepted" : `refused${kernel.steps > 0 ? ` after ${String(kernel.steps)} steps` : ""}: ${kernel.reason}`}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {accepted > 0 ? (
+        <button
+          type="button"
+          class="tw-button tw-primary"
+          data-focus="rule:similar"
+          aria-disabled={busy}
+          onClick={() => {
+            if (!busy) store.applyToSimilar(rule.function, false);
+          }}
+        >
+          Apply to {accepted} {accepted === 1 ? "kernel" : "kernels"}
+        </button>
+      ) : null}
+    </section>
   );
 }
 
@@ -54,6 +95,9 @@ function Actions({ rule, store }: { rule: KernelRule; store: Store }): JSX.Eleme
   const act = (action: "lower" | "take" | "return") => (): void => {
     if (!busy) store.useRule(action, rule.function);
   };
+  const find = (): void => {
+    if (!busy) store.applyToSimilar(rule.function, true);
+  };
   const button = (action: "lower" | "take" | "return", label: string, primary = false): JSX.Element => (
     <button type="button" class={`tw-button${primary ? " tw-primary" : ""}`} data-focus={`rule:${action}`} aria-disabled={busy} onClick={act(action)}>
       {label}
@@ -70,7 +114,15 @@ function Actions({ rule, store }: { rule: KernelRule; store: Store }): JSX.Eleme
     case "follows":
       return <span class="tw-rule-actions">{button("take", "Take the default schedule")}</span>;
     default:
-      return <span class="tw-rule-actions">{rule.base === "" ? button("return", "Return to the default rule") : null}</span>;
+      if (rule.base !== "") return <span class="tw-rule-actions" />;
+      return (
+        <span class="tw-rule-actions">
+          <button type="button" class="tw-button" data-focus="rule:find" aria-disabled={busy} onClick={find}>
+            Apply to similar kernels…
+          </button>
+          {button("return", "Return to the default rule")}
+        </span>
+      );
   }
 }
 
