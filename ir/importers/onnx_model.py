@@ -30,6 +30,7 @@ from .onnx_file import (
 )
 from .onnx_functions import with_definitions, with_functions_expanded
 from .onnx_schema import check_dtypes, checked_attributes
+from .opaque import opaque_call
 from .state_pairs import with_state
 from .tensors import Imported
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
@@ -40,6 +41,7 @@ def from_onnx(
     source: str | PathLike[str] | Any,
     *,
     state: Mapping[str, str] | None = None,
+    allow_unsupported: bool = False,
     progress: ProgressOption = None,
 ) -> Module:
     """Import an ONNX model of opset 7 or newer.
@@ -57,6 +59,10 @@ def from_onnx(
         prefixes of names, as in ``state={"past_key_values": "present"}``. A tensor that grows, such
         as a key-value cache, becomes a state of ``capacity`` elements along the axis; the state
         ``length`` is the number of elements in use.
+    allow_unsupported : bool
+        Whether unsupported operators become calls of library functions of their names, if the model
+        or the shape inference of ONNX states the types of their results. Such a program can be
+        viewed and scheduled; it runs if ``tw.library_function`` registers them.
     progress : bool or callable, optional
         Whether to show a progress bar, or a function of a fraction and a message, as in
         :func:`~tilewright.codegen.compile`.
@@ -93,6 +99,7 @@ def from_onnx(
     context = OnnxContext(GraphBuilder("main"), file.opset)
     with progress_of("importing", progress) as report:
         translator = _Translator(file, context)
+        translator.allow_unsupported = allow_unsupported
         function = translator.translate(report)
         if state:
             function = with_state(function, state, translator.inputs, translator.outputs)
@@ -127,6 +134,8 @@ class _Translator:
         self.values: dict[str, Imported | None] = {}
         self.missing: list[Unsupported] = []
         self.inputs: list[str] = []
+        self.allow_unsupported = False
+        self.types: dict[str, Any] | None = None
 
     @property
     def outputs(self) -> list[str]:
@@ -245,8 +254,7 @@ class _Translator:
     def _handled(self, node: Any) -> list[Imported]:
         handler = HANDLERS.get(node.op_type) if node.domain in DEFAULT_DOMAINS else None
         if handler is None:
-            self._reject(node, "")
-            return []
+            return self._unsupported(node, "")
         context = self.context
         context.node = node
         context.origins = frozenset({scope_of(node) or _label(node)})
@@ -257,8 +265,7 @@ class _Translator:
             check_dtypes(node, context.opset, given)
             found = handler(context)
         except UnsupportedFormError as error:
-            self._reject(node, error.reason)
-            return []
+            return self._unsupported(node, error.reason)
         except TilewrightError as error:
             error.where = error.where or f"node {_label(node)!r}"
             raise
@@ -270,11 +277,52 @@ class _Translator:
             ) from error
         return found if isinstance(found, list) else [found]
 
-    def _reject(self, node: Any, reason: str) -> None:
+    def _unsupported(self, node: Any, reason: str) -> list[Imported]:
+        """Return the results of an opaque call if they are allowed and of known types."""
         name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        infos = [self._declared(output) for output in node.output if output]
+        outputs = [info for info in infos if info is not None]
+        if self.allow_unsupported and outputs and len(outputs) == len(infos):
+            self.context.origins = frozenset({scope_of(node) or _label(node)})
+            given = [x for n in node.input if n and (x := self.values[n]) is not None]
+            return opaque_call(self.context, name, given, outputs, _plain_attributes(node))
+        if self.allow_unsupported and not reason:
+            reason = "the types of its results are unknown"
         scope = scope_of(node)
         label = _label(node)
         self.missing.append(Unsupported(name, reason, f"{scope} ({label})" if scope else label))
+        return []
+
+    def _declared(self, name: str) -> TensorInfo | None:
+        """Return the type of a value that the model or the shape inference of ONNX states."""
+        if self.types is None:
+            from onnx import shape_inference
+
+            model: Any = shape_inference.infer_shapes(self.file.model)
+            self.types = {v.name: v for v in (*model.graph.value_info, *model.graph.output)}
+        value = self.types.get(name)
+        tensor = None if value is None else value.type.tensor_type
+        if tensor is None or not tensor.elem_type or not tensor.HasField("shape"):
+            return None
+        base = identifier(name, "value")
+        shape = tuple(self._dim(d, f"{base}_dim{k}") for k, d in enumerate(tensor.shape.dim))
+        return TensorInfo(shape, onnx_dtype(tensor.elem_type, f"value {name!r}"))
+
+
+def _plain_attributes(node: Any) -> dict[str, Any]:
+    """Return the attributes of a node that are numbers or strings."""
+    found: dict[str, Any] = {}
+    for attribute in node.attribute:
+        match attribute.type:
+            case 1:
+                found[attribute.name] = float(attribute.f)
+            case 2:
+                found[attribute.name] = int(attribute.i)
+            case 3:
+                found[attribute.name] = attribute.s.decode("utf-8", "replace")
+            case _:
+                pass
+    return found
 
 
 def _label(node: Any) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from ...calls import checked_call
 from ...errors import TilewrightError
@@ -16,6 +16,7 @@ from ..graph.nodes import GraphFunc, Operand, TensorInfo, Value
 from ..module import Module
 from .cleanup import constants_of, without_dead_code
 from .elementwise import convert
+from .opaque import opaque_call
 from .shaping import expand
 from .state_pairs import with_state
 from .tensors import Imported
@@ -41,6 +42,7 @@ def from_exported_program(
     program: Any,
     *,
     state: Mapping[str, str] | None = None,
+    allow_unsupported: bool = False,
     progress: ProgressOption = None,
 ) -> Module:
     """Import a program exported by torch.export.
@@ -61,6 +63,9 @@ def from_exported_program(
         prefixes of names. A tensor that grows, such as the dynamic cache of ``transformers``,
         becomes a state of ``capacity`` elements along the axis; the state ``length`` is the number
         of elements in use.
+    allow_unsupported : bool
+        Whether unsupported operators become calls of library functions of their names. Such a
+        program can be viewed and scheduled; it runs if ``tw.library_function`` registers them.
     progress : bool or callable, optional
         Whether to show a progress bar, or a function of a fraction and a message, as in
         :func:`~tilewright.codegen.compile`.
@@ -107,6 +112,7 @@ def from_exported_program(
     context = TorchContext(GraphBuilder("main", facts=inputs.facts), inputs.symbols)
     with progress_of("importing", progress) as report:
         translator = _Translator(functional, context, inputs, changes)
+        translator.allow_unsupported = allow_unsupported
         function = translator.translate(report)
         if state:
             function = with_state(function, state, *_names(function))
@@ -178,6 +184,7 @@ class _Translator:
         self.changed: dict[str, Value] = {}
         self.values: dict[Any, Any] = {}
         self.missing: list[Unsupported] = []
+        self.allow_unsupported = False
 
     def translate(self, report: Report) -> GraphFunc:
         """Translate all nodes in order and collect the unsupported operators."""
@@ -286,15 +293,33 @@ class _Translator:
     def _handled(self, node: Any, handler: Any, first: tuple[Any, ...]) -> Any:
         name = str(node.target)
         args, missing = self._arguments(node)
+        if missing and (handler is not None or self.allow_unsupported):
+            return _MISSING
         if handler is None:
-            self.missing.append(_unsupported(node))
-        elif not missing:
-            try:
-                return handler(*first, *args, **self._keywords(node))
-            except (UnsupportedFormError, TypeError) as error:
-                reason = error.reason if isinstance(error, UnsupportedFormError) else str(error)
-                self.missing.append(Unsupported(name, reason, location_of(node)))
-        return _MISSING
+            return self._unsupported(node, args, _unsupported(node))
+        try:
+            return handler(*first, *args, **self._keywords(node))
+        except (UnsupportedFormError, TypeError) as error:
+            reason = error.reason if isinstance(error, UnsupportedFormError) else str(error)
+            return self._unsupported(node, args, Unsupported(name, reason, location_of(node)))
+
+    def _unsupported(self, node: Any, args: Sequence[Any], use: Unsupported) -> Any:
+        """Return the results of an opaque call if they are allowed and tensors."""
+        value = node.meta.get("val")
+        several = isinstance(value, list | tuple)
+        values: tuple[Any, ...] = tuple(value) if several else (value,)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        if not self.allow_unsupported or not all(hasattr(v, "shape") for v in values):
+            self.missing.append(use)
+            return _MISSING
+        size = self.context.symbols.size
+        outputs = [TensorInfo(tuple(map(size, v.shape)), torch_dtype(v.dtype)) for v in values]
+        schema = getattr(node.target, "_schema", None)
+        names = [a.name for a in schema.arguments] if schema is not None else []
+        plain = {k: v for k, v in zip(names, args, strict=False) if not isinstance(v, Imported)}
+        tensors = list(_tensors(args))
+        name = _plain_name(node.target)
+        found = opaque_call(self.context, name, tensors, outputs, {**plain, **self._keywords(node)})
+        return found if several else found[0]
 
     def _arguments(self, node: Any) -> tuple[list[Any], bool]:
         missing = any(self.values.get(n) is _MISSING for n in node.all_input_nodes)
@@ -318,6 +343,15 @@ class _Missing:
 
 
 _MISSING = _Missing()
+
+
+def _tensors(args: Iterable[Any]) -> Iterator[Imported]:
+    """Yield the tensors among arguments, including those in lists."""
+    for argument in args:
+        if isinstance(argument, Imported):
+            yield argument
+        elif isinstance(argument, tuple):
+            yield from _tensors(cast("tuple[Any, ...]", argument))
 
 
 def _unsupported(node: Any) -> Unsupported:
