@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .errors import TilewrightError
     from .ir import script
     from .ir.graph.libraries import library_function
+    from .ir.graph.operators import custom_operator
     from .ir.importers import from_exported_program, from_onnx
     from .ir.packing import PackedArray
     from .ir.script import parse
@@ -42,6 +43,7 @@ __all__ = [
     "__version__",
     "compile",
     "composite",
+    "custom_operator",
     "export",
     "from_exported_program",
     "from_onnx",
@@ -60,6 +62,7 @@ _HOME = {
     "Workbench": ".workbench",
     "compile": ".codegen",
     "composite": ".schedules",
+    "custom_operator": ".ir.graph.operators",
     "export": ".codegen.export",
     "from_exported_program": ".ir.importers",
     "from_onnx": ".ir.importers",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..ir.graph.libraries import LIBRARY_FUNCTIONS
-from ..ir.graph.nodes import Binding, CallDPSLibrary, GraphFunc, TensorInfo, operand_info
+from ..ir.graph.nodes import Binding, Call, CallDPSLibrary, GraphFunc, TensorInfo, operand_info
+from ..ir.graph.operators.custom import definition_of
 from ..ir.graph.visit import all_bindings
 from ..ir.module import Module
 
@@ -45,9 +46,11 @@ def program_words(module: Module) -> str:
 
 
 def _definitions(bindings: Iterable[Binding]) -> Iterator[str]:
-    """Yield the definitions of library functions, which a process can register again."""
+    """Yield the definitions of library functions and custom operators, which may be replaced."""
     for binding in all_bindings(bindings):
         right = binding.right
+        if isinstance(right, Call) and (text := definition_of(right.op)):
+            yield text
         if isinstance(right, CallDPSLibrary) and right.symbol in LIBRARY_FUNCTIONS:
             infos = [i for a in right.args if isinstance(i := operand_info(a), TensorInfo)]
             yield LIBRARY_FUNCTIONS[right.symbol].described(infos)

@@ -14,6 +14,7 @@ import pkgutil
 
 from ....errors import ShapeMismatchError
 from .attention import scaled_dot_product_attention
+from .custom import CustomOperator, custom_operator
 from .errors import OperandError, OperatorAttributeError, UnknownOperatorError
 from .lowering import LoweredGraph, LoweredOperator
 from .operator import OPERATORS, Operator, get_operator, infer_call, lower_call
@@ -21,6 +22,7 @@ from .shape_inference import Inferred, Requirement
 
 __all__ = [
     "OPERATORS",
+    "CustomOperator",
     "Inferred",
     "LoweredGraph",
     "LoweredOperator",
@@ -30,6 +32,7 @@ __all__ = [
     "Requirement",
     "ShapeMismatchError",
     "UnknownOperatorError",
+    "custom_operator",
     "get_operator",
     "infer_call",
     "lower_call",

@@ -161,6 +161,17 @@ _OPERATORS: dict[str, Operator] = {}
 OPERATORS: Mapping[str, Operator] = MappingProxyType(_OPERATORS)
 """Every registered operator, by name."""
 
+_CUSTOM: dict[str, Operator] = {}
+
+CUSTOM_OPERATORS: Mapping[str, Operator] = MappingProxyType(_CUSTOM)
+"""The operators that users registered in this process, by name."""
+
+
+def register_custom(operator_: Operator) -> None:
+    """Register the operator of a user; it replaces an earlier one of this name."""
+    _CUSTOM[operator_.name] = operator_
+
+
 _O = TypeVar("_O", bound=Operator)
 
 
@@ -202,9 +213,9 @@ def get_operator(name: str) -> Operator:
     >>> get_operator("matmul").name
     'matmul'
     """
-    found = _OPERATORS.get(name)
+    found = _OPERATORS.get(name) or _CUSTOM.get(name)
     if found is None:
-        near = nearest(name, _OPERATORS, count=5)
+        near = nearest(name, [*_OPERATORS, *_CUSTOM], count=5)
         kind, names = ("similar", near) if near else ("known", sorted(_OPERATORS))
         hint = f"{kind} operators are {', '.join(names)}"
         same = [o.name for o in _OPERATORS.values() if f"``{name}``" in (type(o).__doc__ or "")]

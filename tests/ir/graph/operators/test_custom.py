@@ -1,0 +1,129 @@
+"""Operators of users, whose semantics are programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.ir.graph.operators import OPERATORS, custom_operator
+from tilewright.ir.graph.operators.errors import DuplicateOperatorError, OperatorDefinitionError
+from tilewright.ir.interpreter import run_graph
+from tilewright.ir.script import parse, to_text
+from tilewright.ir.script.errors import ScriptTypeError
+from tilewright.ir.verify import IllFormedProgramError
+
+ROWS = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def custom_rows(
+    x: Buffer[(n, m), f32], w: Buffer[(m,), f32], y: Out[(n, m), f32], s: Out[(n,), f32]
+):
+    for i in range(n):
+        s[i] = 1.0
+        for j in range(m):
+            y[i, j] = x[i, j] * w[j] {op} 1.0
+"""
+
+
+PROGRAM = """
+b = symbols("b", lower=0)
+
+@graph_func
+def main(x: Tensor[(b, 3), f32], w: Tensor[(3,), f32]):
+    t = relu(x)
+    r = custom_rows(t, w)
+    y = r[0]
+    s = r[1]
+    z = exp(y)
+    return z, s
+"""
+
+
+def test_one_compilation_serves_all_sizes() -> None:
+    custom_operator(ROWS.format(op="+"))
+    module = parse(PROGRAM)
+    assert to_text(parse(to_text(module))) == to_text(module)
+    exe: Any = tw.compile(module)
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 4):
+        x, w = rng.standard_normal((n, 3)).astype(np.float32), rng.random(3, np.float32)
+        expected = np.exp(np.maximum(x, 0) * w + 1), np.ones(n)
+        for results in (exe(x, w), run_graph(module, [x, w])):
+            for have, want in zip(results, expected, strict=True):
+                np.testing.assert_allclose(np.asarray(have), want, rtol=1e-5)
+
+
+def test_a_new_definition_replaces_the_old_one() -> None:
+    x, w = np.ones((1, 3), np.float32), np.ones(3, np.float32)
+    for op, value in (("+", 2.0), ("-", 0.0)):
+        custom_operator(ROWS.format(op=op))
+        exe: Any = tw.compile(parse(PROGRAM))
+        np.testing.assert_allclose(exe(x, w)[0], np.full((1, 3), np.exp(value)), rtol=1e-6)
+    assert "custom_rows" not in OPERATORS
+
+
+def test_wrong_operands_are_named() -> None:
+    custom_operator(ROWS.format(op="+"))
+    with pytest.raises(ScriptTypeError, match="expected rank 1, got rank 2"):
+        parse(PROGRAM.replace("w: Tensor[(3,), f32]", "w: Tensor[(3, 1), f32]"))
+    with pytest.raises(ScriptTypeError, match=r"4 != 3|3 != 4"):
+        parse(PROGRAM.replace("w: Tensor[(3,), f32]", "w: Tensor[(4,), f32]"))
+    with pytest.raises(ScriptTypeError, match="expected dtype f32, got f64"):
+        parse(PROGRAM.replace("w: Tensor[(3,), f32]", "w: Tensor[(3,), f64]"))
+
+
+def test_a_program_that_writes_its_input_is_rejected_by_name() -> None:
+    text = """
+@prim_func
+def custom_bump(x: InOut[(4,), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        x[i] = x[i] + 1.0
+        y[i] = 0.0
+"""
+    with pytest.raises(OperatorDefinitionError, match="the program writes its input 'x'"):
+        custom_operator(text)
+    with pytest.raises(IllFormedProgramError, match="'x'"):
+        custom_operator(text.replace("InOut", "Buffer"))
+
+
+def test_names_of_operators_are_reserved() -> None:
+    text = ROWS.format(op="+").replace("custom_rows", "relu")
+    with pytest.raises(DuplicateOperatorError, match="'relu' is an operator of Tilewright"):
+        custom_operator(text)
+
+
+def test_definitions_that_are_not_one_program() -> None:
+    with pytest.raises(OperatorDefinitionError, match="got int"):
+        custom_operator(3)
+    with pytest.raises(OperatorDefinitionError, match="expected one loop-level function"):
+        custom_operator("@graph_func\ndef main(x: Tensor[(3,), f32]):\n    return x\n")
+
+
+OUTER = """
+n, k = symbols("n k", lower=0)
+
+@prim_func
+def custom_grid(x: Buffer[(n,), f32], y: Out[(n, k), f32]):
+    for i in range(n):
+        for j in range(k):
+            y[i, j] = x[i]
+"""
+
+
+def test_a_shape_rule_determines_the_results() -> None:
+    with pytest.raises(OperatorDefinitionError, match="operands do not determine k"):
+        custom_operator(OUTER)
+    custom_operator(OUTER, shape=lambda x: (x[0], x[0] * 2))
+    module = parse('n = symbols("n", lower=0)\n@graph_func\ndef main(x: Tensor[(n,), f32]):\n'
+                   "    y = custom_grid(x)\n    return y\n")  # fmt: skip
+    exe: Any = tw.compile(module)
+    x = np.arange(3, dtype=np.float32)
+    for found in (exe(x), run_graph(module, [x])[0]):
+        assert np.array_equal(np.asarray(found), np.repeat(x[:, None], 6, 1))
+    custom_operator(OUTER, shape=lambda x: (x[0],))
+    with pytest.raises(ScriptTypeError, match="the shape rule"):
+        parse(to_text(module).replace(": Tensor[(n, n * 2), f32]", ""))
