@@ -19,6 +19,7 @@ from ....ir.graph.nodes import (
     TupleItem,
     Update,
     Value,
+    ViewTensor,
 )
 from ....ir.graph.visit import inner_bindings
 from ....ir.identity import Origins, UidSource
@@ -68,10 +69,32 @@ def with_in_place(before: Module, after: Module) -> Module:
         if func.name + INTO in after.functions:
             continue
         planned = after.functions.get(func.name + CALL)
+        if len(after.prim(func.name).params) != len(func.params):
+            divided = isinstance(planned, GraphFunc) and _divided_into(func, planned)
+            made += [divided] if divided else []
+            continue
         bindings = planned.bindings if isinstance(planned, GraphFunc) else ()
         launches = [b.right for b in bindings if isinstance(b.right, LaunchKernel)]
         made.append(wrap_into(func, launches[0] if len(launches) == 1 else None))
     return after.with_functions(*made) if made else after
+
+
+def _divided_into(func: PrimFunc, planned: GraphFunc) -> GraphFunc | None:
+    """Return the function that takes all buffers of a kernel that its rule divided into several.
+
+    The results of ``planned`` are its parameters instead. Returns None if it updates a parameter,
+    or a result is not the only view of a storage.
+    """
+    results = [r for r in planned.results if isinstance(r, Value)]
+    views = {b.value: b.right for b in planned.bindings if isinstance(b.right, ViewTensor)}
+    storages = {views[r].storage for r in results if r in views}
+    own = [value for value, view in views.items() if view.storage in storages]
+    if planned.updates or {*own} != {*planned.results}:
+        return None
+    given, made = iter(planned.params), iter(results)
+    params = tuple(GraphParam(next(made), "out") if _made(p) else next(given) for p in func.params)
+    bindings = tuple(b for b in planned.bindings if b.value not in {*own, *storages})
+    return GraphFunc(func.name + INTO, params, bindings, (), func.facts, stage="memory")
 
 
 def _uncalled(module: Module) -> list[PrimFunc]:

@@ -121,3 +121,31 @@ def test_functions_without_one_long_scan_are_refused():
     sch.lower_graph("main")
     with pytest.raises(StepError, match="has 0 long scans, not one"):
         sch.schedule_gpu_scans("cumsum")
+
+
+ALONE = """
+n = symbols("n", lower=0)
+
+@prim_func
+def sums(x: Buffer[(n,), i32], y: Out[(n,), i32], z: Out[(n,), f32]):
+    for j in range(n):
+        with block("y"):
+            vj = ordered(j)
+            y[vj] = scan(add, x[vj])
+    for k in range(n):
+        with block("z"):
+            vk = spatial(k)
+            z[vk] = f32(y[vk]) * 0.5
+"""
+
+
+def test_a_kernel_that_no_graph_calls_is_divided_and_takes_its_results_as_arguments():
+    exe = compile(parse(ALONE), SIMT)
+    assert len(exe.kernels) > 1
+    for n in (0, 1, 2049):
+        x = np.random.default_rng(n).integers(-9, 9, n).astype(np.int32)
+        y, z = np.empty(n, np.int32), np.empty(n, np.float32)
+        exe["sums"].into(x, y, z)
+        for sums, halves in ((y, z), exe(x)):
+            np.testing.assert_array_equal(sums, np.cumsum(x))
+            np.testing.assert_array_equal(halves, np.cumsum(x) * 0.5)
