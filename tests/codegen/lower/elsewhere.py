@@ -15,6 +15,7 @@ from tilewright.codegen.lower import LoweredKernel, lower_kernel
 from tilewright.ir.dtype import from_numpy
 from tilewright.ir.loop.nodes import PrimFunc
 from tilewright.ir.packing import storage_of, unpack
+from tilewright.ir.symbolic import evaluate
 from tilewright.target.target import Target
 
 from tests.codegen.export.test_cross import emulator
@@ -54,14 +55,16 @@ def in_memory(array: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Lowered functions by name, and their target."""
+    """Functions and their lowered forms by name, and their target."""
 
+    functions: Mapping[str, PrimFunc]
     artifacts: Mapping[str, LoweredKernel]
     target: Target
 
     @classmethod
     def lowered(cls, functions: Sequence[PrimFunc], target: Target) -> Kernels:
-        return cls({f.name: lower_kernel(f, target) for f in functions}, target)
+        artifacts = {f.name: lower_kernel(f, target) for f in functions}
+        return cls({f.name: f for f in functions}, artifacts, target)
 
     def link(self, folder: Path) -> Runner:
         """Return a runner of all kernels on their inputs in one process."""
@@ -75,12 +78,22 @@ class Kernels:
 
     def _outputs(self, name: str, inputs: Arrays) -> Arrays:
         """Return arrays for the results as in memory, where packed elements share bytes."""
-        buffers = self.artifacts[name].buffers[len(inputs) :]
+        buffers = self.functions[name].buffer_params[len(inputs) :]
         return [in_memory(np.zeros(inputs[0].shape, b.dtype.numpy)) for b in buffers]
+
+    def _scratch(self, name: str, inputs: Arrays) -> int | None:
+        """Return the bytes of the scratch argument of a kernel on one thread, if it has one."""
+        artifact = self.artifacts[name]
+        if artifact.scratch is None:
+            return None
+        known = dict.fromkeys(artifact.symbols, inputs[0].size)
+        if artifact.threads is not None:
+            known[artifact.threads] = 1
+        return int(evaluate(artifact.scratch, known))
 
     def _elements(self, name: str, outputs: Arrays, shape: tuple[int, ...]) -> Arrays:
         """Return results with one element per item."""
-        dtypes = [b.dtype for b in self.artifacts[name].buffers[-len(outputs) :]]
+        dtypes = [b.dtype for b in self.functions[name].buffer_params[-len(outputs) :]]
         return [
             unpack(a, shape, t) if t.is_packed else a for a, t in zip(outputs, dtypes, strict=True)
         ]
@@ -91,12 +104,15 @@ class Kernels:
         for name, ins in inputs.items():
             outs = outputs[name]
             pointers = ", ".join(["void *"] * (1 + len(ins) + len(outs)))
-            prototypes.append(f"int32_t {name}({pointers}, int64_t);")
+            scratch = self._scratch(name, ins)
+            last = ", void *" if scratch is not None else ""
+            prototypes.append(f"int32_t {name}({pointers}, int64_t{last});")
             taken = [f"take(from, {in_memory(a).nbytes})" for a in ins]
             made_here = [f"take(0, {a.nbytes})" for a in outs]
             arguments = ", ".join(f"p[{k}]" for k in range(len(ins) + len(outs)))
             calls.append(f"  {{ void *p[] = {{{', '.join(taken + made_here)}}};")
-            calls.append(f"    if ({name}(table, {arguments}, {ins[0].size})) return 4;")
+            room = f", take(0, {scratch})" if scratch is not None else ""
+            calls.append(f"    if ({name}(table, {arguments}, {ins[0].size}{room})) return 4;")
             for k, a in enumerate(outs, len(ins)):
                 calls.append(f"    fwrite(p[{k}], 1, {a.nbytes}, to);")
             calls.append("  }")
@@ -142,11 +158,14 @@ class Kernels:
             for a in (*given, *outs):
                 addresses.append(top)
                 top += (a.nbytes + 127) // 64 * 64
+            scratch = self._scratch(name, ins)
+            rooms = [] if scratch is None else [top]
+            top += scratch or 0
             memory.grow(store, max(0, (top - memory.data_len(store) + 65535) // 65536))
             memory.write(store, np.array([1, 1] + [0] * 30, np.int64).tobytes(), addresses[0])
             for address, a in zip(addresses[1:], given, strict=False):
                 memory.write(store, a.tobytes(), address)
-            assert exports[name](store, *addresses, ins[0].size) == 0
+            assert exports[name](store, *addresses, ins[0].size, *rooms) == 0
             for address, a in zip(addresses[1 + len(ins) :], outs, strict=True):
                 a[...] = np.frombuffer(memory.read(store, address, address + a.nbytes), a.dtype)
             found[name] = self._elements(name, outs, ins[0].shape)

@@ -1,10 +1,14 @@
-"""Element semantics on AArch64, RISC-V, and WebAssembly equal the interpreter, with edge cases."""
+"""Elements and programs on AArch64, RISC-V, and WebAssembly equal the interpreter."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.ir.dtype import DTYPES, DType, bool_, f16, f32, f64, u32, u64
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.loop.element_functions import FUNCTIONS
@@ -20,7 +24,9 @@ from tests.codegen.functions import (
     reference,
     sample,
 )
+from tests.codegen.kernels import LEVELS
 from tests.codegen.lower.elsewhere import Arrays, Kernels
+from tests.codegen.lower.programs_elsewhere import PROGRAMS, RUNS, SIZES, check, inputs
 from tests.codegen.lower.to_thread.test_element_values import (
     BY_NAME,
     FLOATS,
@@ -28,6 +34,9 @@ from tests.codegen.lower.to_thread.test_element_values import (
     all_pairs,
     edges,
 )
+
+if TYPE_CHECKING:
+    from tilewright.ir.loop.nodes import PrimFunc
 
 pytestmark = pytest.mark.slow
 
@@ -147,3 +156,26 @@ def test_math_in_double_precision(op: str, results: dict[str, Arrays]) -> None:
     expected = apply(elementwise(op, f64), DOUBLE)
     root = 4e-15 if op in ("lgamma", "digamma") else 0
     np.testing.assert_allclose(found, expected, rtol=2e-15, atol=root)
+
+
+@pytest.mark.parametrize("kind", [*LEVELS, "simt"])
+@pytest.mark.parametrize("function", PROGRAMS.prims, ids=lambda f: f.name)
+def test_programs_in_this_process(function: PrimFunc, kind: str) -> None:
+    target = tw.Target("simt") if kind == "simt" else tw.Target("cpu", features=(kind,))
+    run = tw.compile(tw.parse(str(function)), target)
+    for size in SIZES:
+        check(function.name, size, run(*inputs(function, size)))
+
+
+@pytest.fixture(scope="module", params=["aarch64", "riscv64", "wasm32"])
+def programs(request, tmp_path_factory):
+    """The results of all cases on another processor, from one program."""
+    made = [replace(PROGRAMS.prim(name), name=f"{name}_{size}") for name, size in RUNS]
+    kernels = Kernels.lowered(made, tw.Target("cpu", arch=request.param))
+    run = kernels.link(tmp_path_factory.mktemp(request.param))
+    return run({f"{n}_{size}": inputs(PROGRAMS.prim(n), size) for n, size in RUNS})
+
+
+@pytest.mark.parametrize(("name", "size"), RUNS)
+def test_programs_on_other_processors(name: str, size: int, programs) -> None:
+    check(name, size, programs[f"{name}_{size}"])
