@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.test_matmul import violations
 from tests.browser.workbench import apply, code, select_loop, step, tab, theme
 
 if TYPE_CHECKING:
@@ -179,6 +180,33 @@ def main(x: Tensor[(n, 64), f32], w: Tensor[(64, 64), f32], v: Tensor[(64, 64), 
 wb = tw.Workbench(mod, target="cpu")
 wb
 """
+
+
+def test_heat_rule_and_similar_kernels_are_accessible(
+    open_notebook: Callable[..., Page], root: Path
+) -> None:
+    page = open_notebook("alike.ipynb", [ALIKE])
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.add_script_tag(path=root / "extensions" / "node_modules" / "axe-core" / "axe.min.js")
+    button(page, "Measure").click()
+    expect(page.locator(".tw-kernels")).to_contain_text("matmul", timeout=LONG)
+    page.locator(".tw-kernels .tw-link").first.click()
+    for name in ("JupyterLab Dark", "JupyterLab Light"):
+        theme(page, name)
+        button(page, "Graph").click()
+        expect(page.locator(".tw-drawer")).to_contain_text("%")
+        assert violations(page) == [], f"drawer and measured kernel, {name}"
+        picture(page, f"heat-{name.split()[-1]}")
+        page.keyboard.press("Escape")
+    expect(button(page, "Graph")).to_be_focused()
+    rule(page).get_by_role("button", name="Take the default schedule").click()
+    expect(rule(page)).to_contain_text("Has the steps")
+    rule(page).get_by_role("button", name="Apply to similar kernels").click()
+    expect(page.get_by_role("region", name="Similar kernels")).to_be_visible()
+    for name in ("JupyterLab Dark", "JupyterLab Light"):
+        theme(page, name)
+        assert violations(page) == [], f"similar kernels, {name}"
+        picture(page, f"similar-{name.split()[-1]}")
 
 
 def test_one_schedule_for_all_similar_kernels(open_notebook: Callable[..., Page]) -> None:
