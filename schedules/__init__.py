@@ -16,6 +16,7 @@ from .composite import (
     composite,
 )
 from .handles import BindingRef, BlockRef, BufferRef, FunctionRef, Handle, LoopRef, Removed
+from .prefix_memo import PrefixMemo
 from .primitives.tensorize.explain import explain_match
 from .problem import (
     Problem,
@@ -52,6 +53,7 @@ __all__ = [
     "Handle",
     "LoopRef",
     "Parameter",
+    "PrefixMemo",
     "Primitive",
     "Problem",
     "Query",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 from ..errors import TilewrightError
 from ..nearest import did_you_mean
 from .apply import Composite, Query, apply, prepared
+from .prefix_memo import PrefixMemo, step_keys
 from .problem import TraceError
 from .record import argument, grouped, with_known
 from .registry import STEPS, step_type
@@ -20,6 +21,13 @@ from .values import Result
 
 _Environment: TypeAlias = "list[tuple[Result, ...] | None]"
 """The results of the steps so far; None for a step that was skipped."""
+
+
+_Entered: TypeAlias = "tuple[tuple[Group, State, TraceStep], ...]"
+_Outcome: TypeAlias = (
+    "tuple[State, tuple[Result, ...], _Entered, tuple[Change, ...], tuple[Renamed, ...]]"
+)
+"""The state after a step of a replay, its results, and its changes and renamed lookups so far."""
 
 
 class TraceMismatchError(TraceError):
@@ -142,6 +150,7 @@ def replay(
     *,
     names: Mapping[str, str] | None = None,
     skip: bool = False,
+    memo: PrefixMemo | None = None,
 ) -> Replay:
     """Apply the steps of a trace in order, until one does not apply.
 
@@ -159,6 +168,8 @@ def replay(
         The names in this program of parts that the trace looks up by another name.
     skip : bool
         True to continue after a step that does not apply, without the steps that use its results.
+    memo : PrefixMemo, optional
+        The states after the first steps of earlier replays from the same state.
     """
     if not isinstance(cast("object", state), State):
         raise TraceError(
@@ -176,7 +187,16 @@ def replay(
     skipped: list[Skipped] = []
     environment: _Environment = []
     groups = _Groups(trace, environment)
+    prefix: Hashable = (state, tuple(sorted(known.items())))
+    keys = None if memo is None else step_keys(trace)
     for number, recorded in enumerate(trace.steps):
+        if memo is not None and keys is not None and (hit := memo.get(prefix, keys[number])):
+            state, results, entered, made, found = cast("_Outcome", hit.outcome)
+            prefix = hit
+            environment.append(results)
+            groups.restore(entered, number)
+            changes[:], renamed[:] = made, found
+            continue
         try:
             state = groups.opened(state, number)
             step = _decoded(recorded, number, environment)
@@ -200,6 +220,11 @@ def replay(
             now, index = state.trace[-1].decisions, len(state.trace) - 1
             if dict(now) != dict(recorded.decisions):
                 changes.append(Change(index, recorded.op, recorded.decisions, now))
+        if memo is not None and keys is not None and not skipped:
+            outcome = (state, applied.results, groups.entered, (*changes,), (*renamed,))
+            prefix = memo.add(prefix, keys[number], *outcome)
+        else:
+            keys = None
     done = len(trace) - len(skipped)
     return Replay(state, done, (), None, tuple(changes), tuple(renamed), tuple(skipped))
 
@@ -208,9 +233,25 @@ class _Groups:
     """The groups of a trace that a replay has entered and not left."""
 
     def __init__(self, trace: Trace, environment: _Environment) -> None:
+        self._trace = trace
         self._waiting = list(trace.groups)
         self._environment = environment
         self._entered: list[tuple[Group, State, TraceStep]] = []
+
+    @property
+    def entered(self) -> _Entered:
+        """The groups that are entered, with the state before each."""
+        return tuple(self._entered)
+
+    def restore(self, entered: _Entered, number: int) -> None:
+        """Set the groups that are entered after a step to those of another trace's prefix."""
+        groups = self._trace.groups
+        own = [g for g in groups if g.first <= number and g.stop > number + 1]
+        self._entered[:] = [
+            (group, before, replace(call, decisions=group.decisions))
+            for group, (_, before, call) in zip(own, entered, strict=True)
+        ]
+        self._waiting[:] = [g for g in groups if g.first > number]
 
     def opened(self, state: State, number: int) -> State:
         """Enter the groups that start at a step; their operands become known."""

@@ -76,6 +76,10 @@ by a block that they contain or that accesses them. So a trace replays on a kern
 `print(outcome)` shows each step that did not apply, with the reason. `trace.pruned()` is the trace
 without lookups whose results no step uses; the workbench saves this trace.
 
+A search replays many traces that start with the same steps. With
+`memo = tilewright.schedules.PrefixMemo()`, `replay(state, trace, memo=memo)` applies only the steps
+after the longest prefix that was replayed from the same state before.
+
 ## Random decisions
 
 `sample_perfect_tile`, `sample_partitioned_tile`, `sample_categorical`, and
