@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from ..dtype import bool_, f32, i64
@@ -111,6 +112,37 @@ class GraphBuilder:
         self._constants: dict[str, ConstantRef] = {}
         self._updates: dict[Value, Operand] = {}
         self.facts = Facts() if facts is None else facts
+
+    def value(self, name: str, info: Info) -> Value:
+        """Return a new value that a binding or a loop defines."""
+        return self._value(name, info)
+
+    @contextmanager
+    def region(self) -> Generator[list[Binding]]:
+        """Collect the bindings of a branch or of the body of a loop.
+
+        Facts that are checked inside hold inside only.
+
+        Examples
+        --------
+        >>> b = GraphBuilder("main")
+        >>> x = b.param("x", TensorInfo((as_expr(4),), f32))
+        >>> with b.region() as bindings:
+        ...     y = b.emit("relu", x)
+        >>> [binding.value is y for binding in bindings]
+        [True]
+        """
+        outer, facts = self._bindings, self.facts
+        self._bindings = []
+        try:
+            yield self._bindings
+        finally:
+            self._bindings, self.facts = outer, facts
+
+    @property
+    def params(self) -> tuple[Value, ...]:
+        """The parameters so far."""
+        return tuple(p.value for p in self._params)
 
     def _value(self, name: str, info: Info) -> Value:
         return Value(self._mint(), self._names.fresh(to_valid_name(name)), info)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ..dtype import bool_
 from ..symbolic import ContradictoryFactsError, Expr, Facts, SymInt, Var, free_vars, to_text, var
@@ -36,11 +36,11 @@ def result_fields(loop: Loop, info: Info) -> tuple[Info, ...]:
     return info.fields if isinstance(info, TupleInfo) and len(info.fields) == count else ()
 
 
-def loop_info(loop: Loop, outer: Collection[Var]) -> Info:
+def loop_info(loop: Loop, outer: Collection[Var], name: Callable[[str], str] = str) -> Info:
     """Return the annotation of the value of a loop.
 
     Dimensions that may differ between iterations are new symbols, and so is the number of
-    iterations of a loop with a condition.
+    iterations of a loop with a condition; ``name`` chooses their names.
 
     Examples
     --------
@@ -62,12 +62,13 @@ def loop_info(loop: Loop, outer: Collection[Var]) -> Info:
     """
     varying = varying_symbols(loop, outer)[1:]
     after: dict[Var, SymInt] = {
-        v: var(v.name, lower=v.lower, upper=v.upper, multiple_of=v.multiple_of) for v in varying
+        v: var(name(v.name), lower=v.lower, upper=v.upper, multiple_of=v.multiple_of)
+        for v in varying
     }
     fields = [substitute_info(p.value.info, after) for p in loop.carried]
     trips = loop.count
     if trips is None or not loop.exact:
-        trips = var(f"{loop.index.name}_count", lower=0)
+        trips = var(name(f"{loop.index.name}_count"), lower=0)
     fields += [stacked_info(operand_info(o), trips) for o in loop.stacked]
     return fields[0] if len(fields) == 1 else TupleInfo(tuple(fields))
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..graph.nodes import Binding, ConstantRef, GraphFunc, MatchCast, Value
-from ..graph.visit import used_operands, used_values
+from ..graph.visit import all_bindings, used_operands, used_values
+
+
+def _checks(binding: Binding) -> bool:
+    """Return whether a binding, or one inside of it, is a run-time check."""
+    return any(isinstance(b.right, MatchCast) for b in all_bindings((binding,)))
 
 
 def without_dead_code(function: GraphFunc) -> GraphFunc:
@@ -13,7 +18,7 @@ def without_dead_code(function: GraphFunc) -> GraphFunc:
     needed = {r for r in function.returned if isinstance(r, Value)}
     kept: list[Binding] = []
     for binding in reversed(function.bindings):
-        if binding.value in needed or isinstance(binding.right, MatchCast):
+        if binding.value in needed or _checks(binding):
             kept.append(binding)
             needed.update(used_values((binding,)))
     return replace(function, bindings=tuple(reversed(kept)))

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 
 from ...errors import TilewrightError
 from ..dtype import DType
 from ..graph.builder import Argument, AttributeArgument, GraphBuilder, operand
-from ..graph.nodes import ConstantRef, Operand, TensorInfo, TupleInfo, Value
+from ..graph.nodes import Binding, ConstantRef, Operand, TensorInfo, TupleInfo, Value
 from ..graph.operators import Requirement
-from ..identity import NO_ORIGIN, Origins
+from ..graph.visit import info_terms
+from ..identity import NO_ORIGIN, Names, Origins
 from ..module import Array, Constant
-from ..symbolic import Bool, Expr, Min, all_of, as_expr, const_value, eq, is_proved, negate, to_text
+from ..symbolic import (
+    Bool,
+    Expr,
+    Min,
+    Var,
+    all_of,
+    as_expr,
+    const_value,
+    eq,
+    free_vars,
+    is_proved,
+    negate,
+    to_text,
+    var,
+)
 from .constants import known_elements, small_elements
 from .tensors import Imported, Iota, Stacked, Uniform
 
@@ -34,6 +50,7 @@ class Emitter:
         self.origins: Origins = NO_ORIGIN
         self.constants: dict[str, Constant] = {}
         self._done: dict[tuple[object, ...], Value] = {}
+        self.symbol_names = Names()
         self._permuted: dict[Operand, tuple[Operand, tuple[int, ...]]] = {}
 
     def emit(
@@ -54,6 +71,20 @@ class Emitter:
         if op == "permute_dims":
             self._permuted[found] = operands[0], integers(attributes["axes"])
         return found
+
+    @contextmanager
+    def region(self) -> Generator[list[Binding]]:
+        """Collect the bindings of a branch or loop, whose values are not used outside of it."""
+        done, permuted = dict(self._done), dict(self._permuted)
+        with self.builder.region() as bindings:
+            yield bindings
+        self._done, self._permuted = done, permuted
+
+    def symbol(self, name: str, *, lower: int | None = 0) -> Var:
+        """Return a new symbol of a size or an index."""
+        infos = (p.info for p in self.builder.params)
+        self.symbol_names.update(v.name for i in infos for t in info_terms(i) for v in free_vars(t))
+        return var(self.symbol_names.fresh(name), lower=lower)
 
     def _permute_again(
         self, before: tuple[Operand, tuple[int, ...]], axes: tuple[int, ...], name: str | None

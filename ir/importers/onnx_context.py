@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -23,6 +23,10 @@ _SCOPE: Final = re.compile(r"""'[^'\\]*'|"[^"\\]*\"""")
 _SCOPES: Final = re.compile(rf"\[(?:{_SCOPE.pattern})(?:, (?:{_SCOPE.pattern}))*\]")
 
 
+def _no_subgraph(_graph: Any, _given: Sequence[Imported]) -> list[Imported]:
+    raise UnsupportedFormError("subgraphs are not supported here")
+
+
 class OnnxContext(Emitter):
     """The emitter of one ONNX graph, positioned at one of its nodes."""
 
@@ -33,6 +37,7 @@ class OnnxContext(Emitter):
         self.node: Any = None
         self.inputs: list[Imported | None] = []
         self.attributes: dict[str, Any] = {}
+        self.subgraph: Callable[[Any, Sequence[Imported]], list[Imported]] = _no_subgraph
 
     def input(self, position: int) -> Imported:
         """Return a required input."""

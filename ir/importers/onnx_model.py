@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
@@ -136,6 +136,7 @@ class _Translator:
         self.inputs: list[str] = []
         self.allow_unsupported = False
         self.types: dict[str, Any] | None = None
+        context.subgraph = self._subgraph
 
     @property
     def outputs(self) -> list[str]:
@@ -154,18 +155,41 @@ class _Translator:
         names = tuple(identifier(o.name, "output") for o in self.graph.output)
         return self.context.builder.finish(results, result_names=names)
 
-    def _initializers(self) -> None:
+    def _subgraph(self, graph: Any, given: Sequence[Imported]) -> list[Imported]:
+        """Translate a subgraph for the values of its inputs; it may use all values around it."""
+        context, before, missing = self.context, dict(self.values), len(self.missing)
+        at = (context.node, context.origins, context.inputs, context.attributes)
+        if len(given) != len(graph.input):
+            counts = f"expected {len(graph.input)} inputs of the subgraph, got {len(given)}"
+            raise UnsupportedFormError(counts)
+        self._initializers(graph)
+        for value, own in zip(graph.input, given, strict=True):
+            self._check_new(value.name, "input")
+            self.values[value.name] = own
+        for node in graph.node:
+            self._node(node)
+        lacking = len(self.missing) > missing
+        results = [] if lacking else [self._value(o.name, "an output") for o in graph.output]
+        self.values = before
+        context.node, context.origins, context.inputs, context.attributes = at
+        if lacking:
+            raise UnsupportedFormError("its subgraph has unsupported operators")
+        return results
+
+    def _initializers(self, graph: Any = None) -> None:
+        graph = self.graph if graph is None else graph
         if self.graph.sparse_initializer:
             raise MalformedModelError(
                 "sparse initializers are not supported",
                 where=f"initializer {self.graph.sparse_initializer[0].values.name!r}",
                 hint="store the weights as dense initializers",
             )
-        for tensor in self.graph.initializer:
+        for tensor in graph.initializer:
             self._check_new(tensor.name, "initializer")
             found = initializer(tensor, tensor.name, self.file.folder)
             held = (found.shape, found.dtype, found.load)
-            self.values[tensor.name] = self.context.constant(tensor.name, *held)
+            key = tensor.name if graph is self.graph else f"{graph.name}.{tensor.name}"
+            self.values[tensor.name] = self.context.constant(key, *held)
 
     def _inputs(self) -> None:
         given = [i for i in self.graph.input if i.name not in self.values]

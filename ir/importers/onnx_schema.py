@@ -25,7 +25,7 @@ _KINDS: Final = {
     _GRAPH: "a graph", _FLOATS: "numbers", _INTS: "integers", _STRINGS: "strings", 9: "tensors",
     10: "graphs", 11: "a sparse tensor", 12: "sparse tensors", 13: "a type", 14: "types",
 }  # fmt: skip
-_READABLE: Final = (_FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS)
+_READABLE: Final = (_FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS)
 _UNLISTED: Final[dict[str, dict[str, int]]] = {
     "SimplifiedLayerNormalization": {"axis": _INT, "epsilon": _FLOAT, "stash_type": _INT},
     "RMSNormalization": {"axis": _INT, "epsilon": _FLOAT, "stash_type": _INT},
@@ -147,6 +147,8 @@ def _value(node: Any, attribute: Any) -> Any:
             else f"attribute {attribute.name} is a subgraph, which is not supported"
         )
     value: Any = helper.get_attribute_value(attribute)
+    if attribute.type == _GRAPH:
+        return value
     if attribute.type == _TENSOR:
         return np.asarray(numpy_helper.to_array(initializer(value, attribute.name, None).tensor))
     if attribute.type in (_STRING, _STRINGS):

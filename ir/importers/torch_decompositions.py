@@ -9,6 +9,9 @@ from typing import Any, Final
 from .torch_context import HANDLERS, handler_name
 from .torch_sizes import SIZE_FUNCTIONS
 
+CONTROL: Final = {"cond": "_cond", "while_loop": "_while_loop", "scan": "_scan"}
+"""The functions of branches and loops, with the methods of the import that translate them."""
+
 WRAPPERS: Final = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 """Operators that run a subgraph in another mode of PyTorch."""
 
@@ -28,7 +31,9 @@ def is_known(node: Any) -> bool:
     name = handler_name(node.target)
     if name is not None:
         return name in HANDLERS
-    return getattr(node.target, "__name__", str(node.target)) in {*SIZE_FUNCTIONS, *WRAPPERS}
+    return getattr(node.target, "__name__", str(node.target)) in {
+        *SIZE_FUNCTIONS, *WRAPPERS, *CONTROL,
+    }  # fmt: skip
 
 
 def changes_operand(node: Any) -> bool:

@@ -15,6 +15,7 @@ from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, Operand, TensorInfo, Value
 from ..module import Module
 from .cleanup import constants_of, without_dead_code
+from .control_flow import Iteration, LoopForm, emit_choice, emit_loop
 from .elementwise import convert
 from .opaque import opaque_call
 from .shaping import expand
@@ -22,7 +23,14 @@ from .state_pairs import with_state
 from .tensors import Imported
 from .torch_constants import torch_dtype
 from .torch_context import HANDLERS, TorchContext, handler_name, module_path
-from .torch_decompositions import WRAPPERS, calls_of, changes_operand, decomposed, is_known
+from .torch_decompositions import (
+    CONTROL,
+    WRAPPERS,
+    calls_of,
+    changes_operand,
+    decomposed,
+    is_known,
+)
 from .torch_inputs import InputSymbols, leaf_paths, path_text, read_symbols
 from .torch_sizes import SIZE_FUNCTIONS
 from .torch_state import (
@@ -271,6 +279,8 @@ class _Translator:
         if name is not None:
             return self._handled(node, HANDLERS.get(name), (self.context,))
         function = getattr(node.target, "__name__", str(node.target))
+        if function in CONTROL:
+            return self._handled(node, getattr(self, CONTROL[function]), ())
         if function in WRAPPERS:
             return self._handled(node, self._wrapped, ())
         return self._handled(node, SIZE_FUNCTIONS.get(function), ())
@@ -283,12 +293,64 @@ class _Translator:
             raise UnsupportedFormError(
                 "automatic mixed precision is not supported", hint="export without autocast"
             )
+        return self._subgraph(module, given)
+
+    def _subgraph(self, module: Any, given: Iterable[Any]) -> Any:
+        """Translate a subgraph for the values of its placeholders; return its outputs."""
+        at, values = (self.context.node, self.context.origins), iter(given)
         for node in module.graph.nodes:
             if node.op == "placeholder":
-                self.values[node] = next(given)
+                self.values[node] = next(values)
         self._nodes(module, module.graph.nodes)
         output = next(n for n in module.graph.nodes if n.op == "output")
+        self.context.node, self.context.origins = at
         return self._argument(output.args[0])
+
+    def _tensors(self, module: Any, given: Iterable[Any]) -> list[Imported]:
+        """Translate a subgraph whose outputs are tensors."""
+        found = self._subgraph(module, given)
+        made = list(found) if isinstance(found, tuple) else [found]
+        if any(x is _MISSING for x in made):
+            raise UnsupportedFormError("its subgraph has unsupported operators")
+        return [self._tensor(x) for x in made]
+
+    def _tensor(self, value: Any) -> Imported:
+        if not isinstance(value, Imported):
+            kind = type(value).__name__
+            raise UnsupportedFormError(
+                f"expected tensors as operands and results, got {kind}",
+                hint="pass numbers and sizes as tensors",
+            )
+        return value
+
+    def _cond(self, condition: Any, then: Any, otherwise: Any, given: Any) -> Any:
+        """Translate ``torch.cond``."""
+        sides = [lambda m=m: self._tensors(m, given) for m in (then, otherwise)]
+        return tuple(emit_choice(self.context, self._tensor(condition), sides[0], sides[1]))
+
+    def _while_loop(self, condition: Any, body: Any, carried: Any, given: Any = ()) -> Any:
+        """Translate ``while_loop``."""
+        form = LoopForm(
+            [self._tensor(x) for x in carried],
+            lambda now: (self._tensors(body, (*now.carried, *given)), ()),
+            lambda now: self._tensors(condition, (*now.carried, *given))[0],
+        )
+        return tuple(emit_loop(self.context, form))
+
+    def _scan(self, body: Any, carried: Any, elements: Any, given: Any = ()) -> Any:
+        """Translate ``scan`` along axis 0, to which PyTorch moves the axis before."""
+        slices = [self._tensor(x) for x in elements]
+        if not slices:
+            raise UnsupportedFormError("a scan without stacked inputs has no number of iterations")
+
+        def step(now: Iteration) -> tuple[list[Imported], list[Imported]]:
+            made = self._tensors(body, (*now.carried, *now.elements, *given))
+            return made[: len(carried)], made[len(carried) :]
+
+        form = LoopForm(
+            [self._tensor(x) for x in carried], step, count=slices[0].shape[0], elements=slices
+        )
+        return tuple(emit_loop(self.context, form))
 
     def _handled(self, node: Any, handler: Any, first: tuple[Any, ...]) -> Any:
         name = str(node.target)

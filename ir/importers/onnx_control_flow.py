@@ -1,0 +1,124 @@
+"""Import handlers of the ONNX operators with subgraphs: If, Loop, Scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtype import bool_, i64
+from ..graph.nodes import TensorInfo
+from ..symbolic import Expr, maximum
+from .control_flow import Iteration, LoopForm, emit_choice, emit_loop
+from .elementwise import convert
+from .onnx_context import OnnxContext, onnx_op
+from .shaping import reshape
+from .tensors import Imported, Uniform
+from .unsupported import UnsupportedFormError
+
+
+@onnx_op("If")
+def if_(c: OnnxContext) -> list[Imported]:
+    """Import a branch, whose sides have no inputs."""
+    sides = [c.attributes[name] for name in ("then_branch", "else_branch")]
+    return emit_choice(
+        c, c.input(0), lambda: c.subgraph(sides[0], ()), lambda: c.subgraph(sides[1], ())
+    )
+
+
+@onnx_op("Loop")
+def loop(c: OnnxContext) -> list[Imported]:
+    """Import a loop with a trip count, a condition that it carries, or both.
+
+    The condition that a body returns is the condition of the next iteration.
+    """
+    body, given = c.attributes["body"], [x for x in c.inputs[2:] if x is not None]
+    first = c.optional(1)
+    count, carries = _count(c, c.optional(0)), _is_condition(c, body, first)
+    true = c.uniform(value=True, shape=(), dtype=bool_)
+    start = true if first is None else convert(c, reshape(c, first, ()), bool_)
+    held = [start] if carries else []
+
+    def step(now: Iteration) -> tuple[Sequence[Imported], Sequence[Imported]]:
+        index = reshape(c, c.apply("shape_to_tensor", (now.index,)), ())
+        condition = now.carried[0] if carries else true
+        own = now.carried[len(held) :]
+        going, *made = c.subgraph(body, (convert(c, index, i64), condition, *own))
+        following = made[: len(given)]
+        again = [convert(c, reshape(c, going, ()), bool_)] if carries else []
+        return [*again, *following], made[len(given) :]
+
+    form = LoopForm([*held, *given], step, (lambda now: now.carried[0]) if carries else None, count)
+    return emit_loop(c, form)[len(held) :]
+
+
+def _is_condition(c: OnnxContext, body: Any, first: Imported | None) -> bool:
+    """Return whether the condition of a loop may be false: initially, or in a later iteration."""
+    result, given = body.output[0].name, body.input[1].name
+    same = {given} | {
+        n.output[0] for n in body.node if n.op_type == "Identity" and n.input[0] == given
+    }
+    initially = first is None or first.known == Uniform(value=True)
+    return c.optional(0) is None or not initially or result not in same
+
+
+def _count(c: OnnxContext, given: Imported | None) -> Expr | None:
+    """Return the trip count as a term; one that depends on data is read when the loop starts."""
+    if given is None:
+        return None
+    scalar = reshape(c, given, ())
+    known = c.elements(scalar)
+    if known is None:
+        symbol = c.symbol("trips", lower=None)
+        plain = c.plain(convert(c, scalar, i64))
+        info = TensorInfo((), i64, elements=(symbol,))
+        c.builder.match_cast(plain, info, name="trip_count")
+        return maximum(symbol, 0)
+    return maximum(next(iter(known)), 0)
+
+
+@onnx_op("Scan")
+def scan(c: OnnxContext) -> list[Imported]:
+    """Import a scan over any axes in both directions."""
+    if c.opset < 9:
+        raise UnsupportedFormError("Scan with a batch axis (opset 8) is not supported")
+    body, inputs, count = c.attributes["body"], c.given(), c.integer("num_scan_inputs")
+    carried, sources = inputs[: len(inputs) - count], inputs[len(inputs) - count :]
+    outputs = len(body.output) - len(carried)
+    axes = c.attributes.get("scan_input_axes") or [0] * count
+    back = c.attributes.get("scan_input_directions") or [0] * count
+    slices = [
+        _flipped(c, _moved(c, x, axis % x.rank, 0), backward=bool(way))
+        for x, axis, way in zip(sources, axes, back, strict=True)
+    ]
+    if not slices:
+        raise UnsupportedFormError("a scan without stacked inputs has no number of iterations")
+    length = slices[0].shape[0]
+    for other in slices[1:]:
+        length = c.same_size(length, other.shape[0], "stacked inputs have one length")
+
+    def step(now: Iteration) -> tuple[Sequence[Imported], Sequence[Imported]]:
+        made = c.subgraph(body, (*now.carried, *now.elements))
+        return made[: len(carried)], made[len(carried) :]
+
+    found = emit_loop(c, LoopForm(carried, step, count=length, elements=slices))
+    axes = c.attributes.get("scan_output_axes") or [0] * outputs
+    back = c.attributes.get("scan_output_directions") or [0] * outputs
+    stacked = [
+        _moved(c, _flipped(c, x, backward=bool(way)), 0, axis % x.rank)
+        for x, axis, way in zip(found[len(carried) :], axes, back, strict=True)
+    ]
+    return [*found[: len(carried)], *stacked]
+
+
+def _moved(c: OnnxContext, x: Imported, source: int, target: int) -> Imported:
+    """Move an axis."""
+    if source == target:
+        return x
+    order = [k for k in range(x.rank) if k != source]
+    order.insert(target, source)
+    return c.apply("permute_dims", c.plain(x), axes=tuple(order))
+
+
+def _flipped(c: OnnxContext, x: Imported, *, backward: bool) -> Imported:
+    """Reverse axis 0 if a scan runs backward."""
+    return c.apply("flip", c.plain(x), axes=(0,)) if backward else x
