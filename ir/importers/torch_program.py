@@ -309,7 +309,7 @@ class _Translator:
     def _tensors(self, module: Any, given: Iterable[Any]) -> list[Imported]:
         """Translate a subgraph whose outputs are tensors."""
         found = self._subgraph(module, given)
-        made = list(found) if isinstance(found, tuple) else [found]
+        made: list[Any] = [*found] if type(found) is tuple else [found]
         if any(x is _MISSING for x in made):
             raise UnsupportedFormError("its subgraph has unsupported operators")
         return [self._tensor(x) for x in made]
