@@ -188,7 +188,9 @@ class _Translator:
             self._check_new(tensor.name, "initializer")
             found = initializer(tensor, tensor.name, self.file.folder)
             held = (found.shape, found.dtype, found.load)
-            key = tensor.name if graph is self.graph else f"{graph.name}.{tensor.name}"
+            key = tensor.name
+            if graph is not self.graph:  # names of subgraphs need not be unique
+                key = fresh_name(f"{graph.name}.{tensor.name}", self.context.constants)
             self.values[tensor.name] = self.context.constant(key, *held)
 
     def _inputs(self) -> None:
