@@ -39,6 +39,14 @@ class OperatorBound:
 OPERATOR_BOUNDS: Final = (
     OperatorBound(("sum", "mean"), "(d + 2) u S, with S the sum (mean) of absolute values"),
     OperatorBound(("matmul",), "(c + 2) u S, with S the sum of the absolute values of products"),
+    OperatorBound(
+        ("conv", "conv_transpose"),
+        "(n + 2) u S for n products, with S the sum of their absolute values",
+    ),
+    OperatorBound(
+        ("avg_pool", "adaptive_avg_pool"),
+        "(n + 2) u S for n elements, with S the mean of absolute values",
+    ),
     OperatorBound(("cumsum",), "k u S for element k, with S the sum of absolute values so far"),
     OperatorBound(("cumprod",), "k u P for element k, with P its exact value"),
     OperatorBound(

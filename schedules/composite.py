@@ -331,14 +331,16 @@ def composite(
     >>> sch = tw.Schedule(module)
     >>> outer = sch.strip("i")
     >>> print(sch.trace)
-    y = sch.get_block(name='y', function='f')
+    f = sch.get_function(name='f')
+    y = sch.get_block(name='y', function=f)
     i, = sch.get_loops(block=y)
     with sch.composite('strip', loop=i, lanes=8):
         i_0, i_1 = sch.split(loop=i, factors=(None, 8))
         sch.vectorize(loop=i_1)
         sch.returns(i_0)
     >>> print(sch.trace.folded())
-    y = sch.get_block(name='y', function='f')
+    f = sch.get_function(name='f')
+    y = sch.get_block(name='y', function=f)
     i, = sch.get_loops(block=y)
     i_0 = sch.strip(loop=i, lanes=8)
     """

@@ -18,7 +18,7 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", LANGUAGE, re.DOTALL)
 
 
 def test_the_number_of_programs() -> None:
-    assert len(PROGRAMS) == 10
+    assert len(PROGRAMS) == 11
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))

@@ -18,7 +18,7 @@ from tilewright.codegen.numerics_page import DEVIATIONS, OPERATOR_BOUNDS, operat
 from tilewright.ir.dtype import DType, bf16, f16, f32, from_numpy
 from tilewright.ir.graph.builder import GraphBuilder
 from tilewright.ir.graph.nodes import TensorInfo
-from tilewright.ir.graph.operators import OPERATORS
+from tilewright.ir.graph.operators import OPERATORS, get_operator
 from tilewright.ir.loop.element_functions import FUNCTIONS
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse
@@ -54,15 +54,14 @@ def test_operators_have_one_bound() -> None:
     compound = [n for one in OPERATOR_BOUNDS for n in one.operators]
     assert len(set(plain + compound)) == len(plain + compound)
     exact = {
-        "all", "any", "arange", "argmax", "argmin", "argsort", "broadcast_to", "cast",
-        "causal_mask", "concat", "cummax",
-        "cummin", "equal", "expand_dims", "flip", "full", "gather_elements", "greater",
-        "greater_equal", "index",
+        "adaptive_max_pool", "all", "any", "arange", "argmax", "argmin", "argsort",
+        "broadcast_to", "cast", "causal_mask", "concat", "cummax", "cummin", "equal",
+        "expand_dims", "flip", "full", "gather_elements", "greater", "greater_equal", "index",
         "index_copy", "less", "less_equal", "logical_and", "logical_or", "logical_xor",
-        "matmul_integer", "max", "min", "nonzero", "not_equal", "permute_dims", "relu", "reshape",
-        "scatter_elements", "shape_to_tensor", "sort", "split", "squeeze", "strided_slice", "take",
-        "topk", "tril",
-        "triu", "unique", "update_slice", "view_as_complex", "view_as_real", "where",
+        "matmul_integer", "max", "max_pool", "min", "nonzero", "not_equal", "pad", "permute_dims",
+        "relu", "reshape", "scatter_elements", "shape_to_tensor", "sort", "split", "squeeze",
+        "strided_slice", "take", "topk", "tril", "triu", "unique", "update_slice",
+        "view_as_complex", "view_as_real", "where",
     }  # fmt: skip
     integer = {
         "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clz", "ctz", "logical_not",
@@ -171,6 +170,26 @@ def _products_so_far(x: np.ndarray, wide: np.ndarray) -> None:
     assert (error <= np.arange(1, x.shape[1] + 1) * U * np.abs(exact)).all()
 
 
+def _convolved(x: np.ndarray, wide: np.ndarray) -> None:
+    images, weights = x[None, :, :400].copy(), operand((5, 17, 9))
+    padding = {"padding": (4, 4)}
+    for op, w in (("conv", weights), ("conv_transpose", weights.transpose(1, 0, 2).copy())):
+        reference = get_operator(op).reference
+        exact = reference((wide[None, :, :400], w.astype(np.float64)), padding)
+        size = reference((np.abs(wide[None, :, :400]), np.abs(w.astype(np.float64))), padding)
+        error = np.abs(run_operator(op, images, w, **padding) - exact)
+        assert (error <= (17 * 9 + 2) * U * np.asarray(size)).all()
+
+
+def _averaged(x: np.ndarray, wide: np.ndarray) -> None:
+    images, exact_images = x[None], wide[None]
+    kernel = {"kernel": (33,)}
+    exact = get_operator("avg_pool").reference((exact_images,), kernel)
+    size = get_operator("avg_pool").reference((np.abs(exact_images),), kernel)
+    error = np.abs(run_operator("avg_pool", images, **kernel) - exact)
+    assert (error <= 35 * U * np.asarray(size)).all()
+
+
 def _added(x: np.ndarray, wide: np.ndarray) -> None:
     count = x.shape[1]
     at = np.random.default_rng(3).integers(0, 7, count)
@@ -261,6 +280,7 @@ def _logs_so_far(x: np.ndarray, wide: np.ndarray) -> None:
 CHECKS: dict[str, Callable[[np.ndarray, np.ndarray], None]] = {
     "sum": _sums, "matmul": _products, "cumsum": _running,
     "cumprod": _products_so_far, "logcumsumexp": _logs_so_far, "index_add": _added, "prod": _prod,
+    "conv": _convolved, "avg_pool": _averaged,
     "silu": _silu, "gelu": _gelu, "power": _power, "softmax": _softmax, "log_softmax": _log_softmax,
     "layer_norm": _norms, "quantize_linear": _quantized, "dequantize_linear": _dequantized,
 }  # fmt: skip

@@ -163,7 +163,7 @@ def test_functions_of_graphs() -> None:
         ('"seq", 32', '"seq", 33'),
         ("axis=-1", "axis=1"),
         ("State[Tensor[(n, 16), f32]]", "InOut[Tensor[(n, 16), f32]]"),
-        ('device="cuda:0"', 'device="cuda:1"'),
+        ('device="cuda:1"', 'device="cuda:2"'),
         ("when(n == 1, gemv)", "when(n == 2, gemv)"),
         ("z[0]", "z[1]"),
         ("stream=1", "stream=2"),

@@ -65,7 +65,7 @@ class DispatchToLibrary(Primitive):
     >>> sch = tw.Schedule(module)
     >>> _ = sch.dispatch_to_library("y", "blas.sgemm")
     >>> print(sch.module.graph().bindings[0].right)
-    call_library("blas.sgemm", x, w)
+    call_library("blas.sgemm", x, w, outputs=(Tensor[(n, 4), f32],))
     """
 
     class Requires(Requirement):
