@@ -285,5 +285,4 @@ class _Schedules:
 
 def _functions_of(step: TraceStep, state: State) -> dict[str, None]:
     """Return the functions of the handles that are arguments of a step, without duplicates."""
-    handles = [state.results[r.step][r.index] for r in step.operands()]
-    return dict.fromkeys(h.function for h in handles)
+    return dict.fromkeys(handle.function for handle in state.operands(step))

@@ -177,8 +177,7 @@ def _steps_of(state: State, function: str) -> set[int]:
     """Return the numbers of the steps on a kernel, and of those whose results they use."""
     owned, kept, changes = {function}, set[int](), False
     for number, step in enumerate(state.trace.steps):
-        operands = [state.results[r.step][r.index] for r in step.operands() if r.step >= 0]
-        handles = [x for x in operands if isinstance(x, HANDLE_TYPES)]
+        handles = state.operands(step)
         results = [x for x in state.results[number] if isinstance(x, HANDLE_TYPES)]
         if step.op == "get_function" or (handles and _is_of_graph(step, handles)):
             continue

@@ -18,6 +18,7 @@ from ..target.effective import merged_target
 from ..target.host import with_level
 from ..target.target import Target
 from .handles import (
+    HANDLE_TYPES,
     BindingRef,
     BlockRef,
     BufferRef,
@@ -33,7 +34,7 @@ from .problem import Problem, ScheduleError
 from .requirement import CommonRequirement
 from .step import Step
 from .suggest_names import unknown
-from .trace import ResultOf, Trace
+from .trace import ResultOf, Trace, TraceStep
 from .values import Result
 
 _NO_RESULTS: Mapping[Handle | Expr, ResultOf] = MappingProxyType({})
@@ -109,6 +110,11 @@ class State:
     def ordinal(self) -> int:
         """The number of the next step, from which its uids are minted."""
         return self.first + len(self.trace)
+
+    def operands(self, step: TraceStep) -> tuple[Handle, ...]:
+        """Return the parts of programs that a step of the trace uses as results of other steps."""
+        found = (self.results[ref.step][ref.index] for ref in step.operands() if ref.step >= 0)
+        return tuple(result for result in found if isinstance(result, HANDLE_TYPES))
 
     def target_of(self, function: str) -> Target | None:
         """Return the effective target of a loop-level function; None if none is stated.

@@ -269,7 +269,6 @@ def last_steps(state: State) -> dict[str, str]:
     lines = step_lines(state.trace)
     for position, (step, line) in enumerate(zip(state.trace.steps, lines, strict=True)):
         if not step.op.startswith("get_"):
-            for operand in step.operands():
-                handle = state.results[operand.step][operand.index]
+            for handle in state.operands(step):
                 last[handle.function] = f"step {position}: {line}"
     return last

@@ -82,8 +82,7 @@ def step_texts(states: Iterable[State]) -> Mapping[int, str]:
                 continue
             text = f"step {position}: {line}"
             texts[(state.first + position) * STEP_STRIDE] = text
-            for operand in step.operands():
-                ref = state.results[operand.step][operand.index]
+            for ref in state.operands(step):
                 if not isinstance(ref, FunctionRef):
                     texts[ref.uid] = text
     return texts

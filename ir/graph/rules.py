@@ -85,7 +85,8 @@ RESULTS: Final = Rule(
 CONSTANTS: Final = Rule(
     "G13",
     "constants exist",
-    "a constant reference names a constant of the module with the same shape and dtype",
+    "a constant reference names a constant of the module with the same dtype and shape, or with as "
+    "many elements in the memory stage",
     "add the constant to the module, with the shape and dtype of the reference",
 )
 VERSIONS: Final = Rule(

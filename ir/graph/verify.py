@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -10,7 +11,7 @@ from ..loop.nodes import PrimFunc
 from ..loop.verify import loop_violations
 from ..module import Module
 from ..naming import is_valid_name
-from ..symbolic import TRUE, Bool, Expr, Facts, Var, to_text
+from ..symbolic import TRUE, Bool, Expr, Facts, Var, const_value, product, to_text
 from ..violations import Collector, Rule, Violation
 from . import rules
 from .calls import CallChecker
@@ -228,7 +229,10 @@ class _Checker:
             return
         shape = ref.info.shape
         stated = None if shape is None else tuple(map(to_text, shape))
-        if ref.info.dtype != known.dtype or stated != tuple(map(str, known.shape)):
+        same = stated == tuple(map(str, known.shape))
+        if self._func.stage == "memory" and shape is not None:  # a view has as many elements
+            same = const_value(product(shape)) == math.prod(known.shape)
+        if ref.info.dtype != known.dtype or not same:
             self._out.report(
                 rules.CONSTANTS,
                 f"constant {ref.key!r} has dtype {known.dtype} and shape {known.shape}, "

@@ -59,6 +59,8 @@ from .rounding_count import count_roundings
 
 def _constant(frame: Frame, ref: ConstantRef) -> Array:
     array = np.asarray(frame.module.constants[ref.key].load())
+    if ref.info.shape is not None:  # a reference of the memory stage may have another shape
+        array = array.reshape(tuple(evaluate(d, frame.symbols) for d in ref.info.shape))
     return array.astype(frame.storage(ref.info.dtype), copy=False)
 
 

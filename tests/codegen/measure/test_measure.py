@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.measure.measure import MeasureError
+from tilewright.codegen.measure.measure import MeasureError, last_steps
 
 PROGRAM = """
 n = symbols("n", lower=1)
@@ -108,3 +108,21 @@ def main(
     state = exe.new_state(b=2)
     assert exe(x, state=state).tolist() == [[3.0] * 4] * 2
     assert exe(x, state=state).tolist() == [[8.0] * 4] * 2
+
+
+def test_a_step_that_uses_drawn_integers_is_the_last_step_of_its_function() -> None:
+    text = """
+@prim_func
+def f(x: Buffer[(64,), f32], y: Out[(64,), f32]):
+    for i in range(64):
+        with block("y"):
+            vi = spatial(i)
+            y[vi] = x[vi] * 2.0
+"""
+    sch = tw.Schedule(tw.parse(text))
+    (i,) = sch.get_loops("y")
+    sch.split(i, factors=sch.sample_perfect_tile(i, n=2))
+    (last,) = last_steps(sch.state).values()
+    assert "sch.split" in last
+    x = np.ones(64, np.float32)
+    assert float(np.asarray(tw.compile(sch)(x)).sum()) == 128

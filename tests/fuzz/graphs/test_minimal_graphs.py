@@ -424,3 +424,32 @@ def main(x: Tensor[(m, 4), f32]):
     assert violations(sch.module) == ()
     x = np.arange(28, dtype=np.float32).reshape(7, 4)
     assert np.array_equal(tw.compile(sch)(x), x.sum(0))
+
+
+VIEWED_CONSTANT = """
+constant("w", (2, 2), f32)
+
+@graph_func
+def transposed():
+    v = permute_dims(const("w"), axes=(1, 0))
+    return v
+
+@graph_func
+def main(x: Tensor[(3,), f32]):
+    a: Tensor[(2, 2), f32] = call(transposed)
+    b: Tensor[(2, 2), f32] = call(transposed)
+    c = add(b, b)
+    return c
+"""
+
+
+def test_a_constant_under_another_shape_in_the_memory_stage():
+    """The sum is collapsed to one dimension; the constant that it reads becomes a view."""
+    w = np.arange(4, dtype=np.float32).reshape(2, 2)
+    sch = Schedule(parse(VIEWED_CONSTANT, constants={"w": w}))
+    sch.default_schedule()
+    assert violations(sch.module) == ()
+    x = np.zeros(3, np.float32)
+    (found,) = run_graph(sch.module, [x])
+    np.testing.assert_array_equal(found, 2 * w.T)
+    np.testing.assert_array_equal(tw.compile(sch)(x), 2 * w.T)
