@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ....ir.graph.nodes import (
     Binding,
     Call,
+    CallGraph,
     CallTIR,
     ConstantRef,
     Dims,
@@ -121,6 +122,7 @@ class LiftTransforms(Primitive):
         """The requirements of ``lift_transforms``."""
 
         DATAFLOW_STAGE = "the function is a graph-level function in the dataflow stage"
+        NOT_AT_LOAD = "no function that computes constants at load time calls the function"
 
     function: FunctionRef = MAIN
     keep: tuple[BindingRef, ...] = ()
@@ -128,6 +130,14 @@ class LiftTransforms(Primitive):
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the level and the stage of the function."""
         yield from graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE)
+        caller = _called_at_load(state.module, self.function.function)
+        if caller is not None:
+            yield Problem(
+                self.Requires.NOT_AT_LOAD,
+                f"{caller!r} calls {self.function.function!r} at load time, when no prepared "
+                "constants are available",
+                (self.function,),
+            )
 
     def rewrite(self, state: State) -> Rewrite:
         """Split the bindings, and pass values used in both parts as constants."""
@@ -165,6 +175,21 @@ class LiftTransforms(Primitive):
 def prepares(function: GraphFunc) -> bool:
     """Return whether a function computes prepared constants at load time."""
     return PREPARE_FOR in dict(function.attributes)
+
+
+def _called_at_load(module: Module, function: str) -> str | None:
+    """Return a function of prepared constants that calls a function, directly or indirectly."""
+    for graph in filter(prepares, module.graphs):
+        waiting, reached = [graph], set[str]()
+        while waiting:
+            for binding in all_bindings(waiting.pop().bindings):
+                right = binding.right
+                if isinstance(right, CallGraph) and right.function not in reached:
+                    reached.add(right.function)
+                    waiting.append(module.graph(right.function))
+        if function in reached:
+            return graph.name
+    return None
 
 
 def _extensible(module: Module, prepared_for: str) -> GraphFunc | None:
