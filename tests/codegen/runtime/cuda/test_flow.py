@@ -134,8 +134,8 @@ def test_torch_tensors_on_the_host_are_copied(driver) -> None:
 
 def test_a_host_library_call_is_rejected(driver) -> None:
     n, g = var("n", lower=0), GraphBuilder("main")
-    x = g.param("x", tensor(n))
-    y = g.bind("y", tensor(n), CallDPSLibrary("blas.sgemm", (x,), (tensor(n),)))
+    x = g.param("x", tensor(n, n))
+    y = g.bind("y", tensor(n, n), CallDPSLibrary("blas.sgemm", (x, x), (tensor(n, n),)))
     with pytest.raises(
         NoDeviceLibraryError, match=r"'blas\.sgemm' requires tensors in host memory"
     ):
