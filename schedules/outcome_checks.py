@@ -54,7 +54,7 @@ def needs_outcome(func: object) -> bool:
     known = tree.memo.get("needs_outcome")
     if known is None:
         packed = any(b.dtype.is_packed for b in (*func.buffer_params, *tree.allocs))
-        unclear = packed or _loads_integers(func.body)
+        unclear = packed or any(isinstance(s, Let) for s in tree.order)
         concurrent = unclear and any(loop.kind in _CONCURRENT for loop in tree.loops.values())
         known = concurrent or any(map(_is_ordered, tree.blocks.values()))
         tree.memo["needs_outcome"] = known

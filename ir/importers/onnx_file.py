@@ -175,6 +175,11 @@ def newest_opset() -> int:
     return max(schema.since_version for schema in defs.get_all_schemas() if not schema.domain)
 
 
+def is_onnx_dtype(number: int) -> bool:
+    """Return whether the dtype of an ONNX element type number is supported."""
+    return number in _DTYPES
+
+
 def onnx_dtype(number: int, where: str) -> DType:
     """Return the dtype of an ONNX element type number."""
     if number not in _DTYPES:

@@ -25,6 +25,7 @@ from .onnx_file import (
     MalformedModelError,
     OnnxFile,
     initializer,
+    is_onnx_dtype,
     onnx_dtype,
     read_model,
 )
@@ -306,9 +307,10 @@ class _Translator:
     def _unsupported(self, node: Any, reason: str) -> list[Imported]:
         """Return the results of an opaque call if they are allowed and of known types."""
         name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        infos = [self._declared(output) for output in node.output if output]
+        named = [output for output in node.output if output] if self.allow_unsupported else []
+        infos = [self._declared(output) for output in named]
         outputs = [info for info in infos if info is not None]
-        if self.allow_unsupported and outputs and len(outputs) == len(infos):
+        if outputs and len(outputs) == len(infos):
             self.context.origins = frozenset({scope_of(node) or _label(node)})
             given = [x for n in node.input if n and (x := self.values[n]) is not None]
             return opaque_call(self.context, name, given, outputs, _plain_attributes(node))
@@ -322,17 +324,27 @@ class _Translator:
     def _declared(self, name: str) -> TensorInfo | None:
         """Return the type of a value that the model or the shape inference of ONNX states."""
         if self.types is None:
-            from onnx import shape_inference
-
-            model: Any = shape_inference.infer_shapes(self.file.model)
-            self.types = {v.name: v for v in (*model.graph.value_info, *model.graph.output)}
+            graph = _with_types(self.file.model).graph
+            self.types = {v.name: v for v in (*graph.value_info, *graph.output)}
         value = self.types.get(name)
         tensor = None if value is None else value.type.tensor_type
-        if tensor is None or not tensor.elem_type or not tensor.HasField("shape"):
+        if tensor is None or not is_onnx_dtype(tensor.elem_type) or not tensor.HasField("shape"):
             return None
         base = identifier(name, "value")
         shape = tuple(self._dim(d, f"{base}_dim{k}") for k, d in enumerate(tensor.shape.dim))
         return TensorInfo(shape, onnx_dtype(tensor.elem_type, f"value {name!r}"))
+
+
+def _with_types(model: Any) -> Any:
+    """Return a model with the types that ONNX infers; without them if it fails."""
+    from onnx import shape_inference
+
+    try:
+        return shape_inference.infer_shapes(model)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  # such as an operator of an unknown domain
+        return model
 
 
 def _plain_attributes(node: Any) -> dict[str, Any]:
