@@ -9,7 +9,8 @@ METHODS: Mapping[str, str] = MappingProxyType(
     {
         # TVM
         "copy": "TVM's `copy` is `branch` here",
-        "fork_seed": "schedules do not draw random numbers",
+        "fork_seed": "each step draws with the seed of the schedule and its own number; "
+        "`tilewright.Schedule(module, seed=1)` sets the seed",
         "get": "`sch.state.loop(handle)` and `sch.state.block(handle)` return the node of a handle",
         "get_sref": "`sch.state.loop(handle)` and `sch.state.block(handle)` return the node of a "
         "handle",
@@ -19,10 +20,7 @@ METHODS: Mapping[str, str] = MappingProxyType(
         "reindex": "the `index_map` of `cache_read` changes the layout of a copy",
         "reindex_cache_read": "TVM's `reindex_cache_read` is `cache_read` with an `index_map` here",
         "remove_rv": "handles do not need to be removed",
-        "sample_categorical": "schedules do not draw random numbers; choose the value in Python",
-        "sample_compute_location": "schedules do not draw random numbers; choose a loop in Python",
-        "sample_perfect_tile": "schedules do not draw random numbers; pass the factors to `split`",
-        "seed": "schedules do not draw random numbers",
+        "seed": "the seed is a parameter of the constructor: `tilewright.Schedule(module, seed=1)`",
         "work_on": "the parameter `function` of `get_block` and `get_loop` selects a function",
         # Halide
         "compute_root": "blocks are at the root until `compute_at` moves them",

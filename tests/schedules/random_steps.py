@@ -17,7 +17,7 @@ from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.combiners import reducer_of
 from tilewright.ir.loop.nodes import Binary, Buffer, For, Index, Load
 from tilewright.ir.loop.scans import scan_of, scanning
-from tilewright.ir.symbolic import minimum, var
+from tilewright.ir.symbolic import const_value, minimum, var
 from tilewright.schedules import BlockRef, BufferRef, LoopRef, State
 from tilewright.schedules.apply import Primitive, apply, check
 from tilewright.schedules.registry import STEPS, primitives
@@ -215,6 +215,42 @@ def _scan_blocks(rng: random.Random, state: State) -> Primitive | None:
     return _step("scan_blocks", rng.choice(found), rng.randint(1, 5)) if found else None
 
 
+def _sample_categorical(rng: random.Random, state: State) -> Primitive:
+    del state
+    count = rng.randint(1, 4)
+    candidates = tuple(rng.randint(1, 64) for _ in range(count))
+    shares = [rng.randint(1, 5) for _ in candidates]
+    given = tuple(share / sum(shares) for share in shares)
+    decision = rng.choice([None, rng.randrange(count)])
+    return _step("sample_categorical", candidates, rng.choice([None, given]), decision)
+
+
+def _constant_loop(rng: random.Random, state: State) -> tuple[LoopRef, int] | None:
+    """Draw a loop with a positive constant extent; return it with the extent."""
+    sizes = ((ref, const_value(state.loop(ref).extent)) for ref in loops(state))
+    found = [(ref, size) for ref, size in sizes if size]
+    return rng.choice(found) if found else None
+
+
+def _sample_perfect_tile(rng: random.Random, state: State) -> Primitive | None:
+    found = _constant_loop(rng, state)
+    if found is None:
+        return None
+    return _step("sample_perfect_tile", found[0], rng.randint(1, 4), rng.choice([1, 4, 16]))
+
+
+def _sample_partitioned_tile(rng: random.Random, state: State) -> Primitive | None:
+    found = _constant_loop(rng, state)
+    if found is None:
+        return None
+    loop, extent = found
+    n = rng.randint(2, 4)
+    factor = rng.choice([k for k in range(1, extent + 1) if extent % k == 0])
+    if rng.random() < 0.2:
+        factor = rng.randint(1, 8)
+    return _step("sample_partitioned_tile", loop, n, rng.randint(1, n - 1), factor)
+
+
 def _step(verb: str, *values: object) -> Primitive:
     cls = STEPS[verb]
     assert issubclass(cls, Primitive)
@@ -234,6 +270,9 @@ MAKERS: Mapping[str, Maker] = {
     "reorder": _reorder,
     "reverse_compute_at": _pair("reverse_compute_at"),
     "reverse_compute_inline": _block("reverse_compute_inline"),
+    "sample_categorical": _sample_categorical,
+    "sample_partitioned_tile": _sample_partitioned_tile,
+    "sample_perfect_tile": _sample_perfect_tile,
     "scan_blocks": _scan_blocks,
     "split": _split,
     "storage_align": _storage_align,

@@ -47,8 +47,8 @@ def test_a_schedule_and_its_trace_count_their_steps(module: Module) -> None:
     schedule = tw.Schedule(module)
     assert repr(schedule.trace) == "<Trace: 0 steps>"
     schedule.parallel(schedule.get_loops("relu")[0])
-    assert repr(schedule) == "<Schedule: 3 steps on <Module: loops relu>>"
-    assert repr(schedule.trace) == "<Trace: 3 steps, the last parallel>"
+    assert repr(schedule) == "<Schedule: 4 steps on <Module: loops relu>>"
+    assert repr(schedule.trace) == "<Trace: 4 steps, the last parallel>"
     assert str(schedule.trace).splitlines()[-1].startswith("sch.parallel(")
 
 
