@@ -27,7 +27,7 @@ def test_compiled_equals_interpreted_after_any_graph_steps(fuzz_factor: int) -> 
         state = State.start(RandomGraph(rng).module)
         expected = iter(outputs(state.module))
         history: list[str] = []
-        for _ in range(rng.randint(2, 9)):
+        for _ in range(rng.randint(4, 12)):
             state, after, title = drawn(rng, state)
             if after is not None:
                 history.append(title)

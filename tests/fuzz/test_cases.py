@@ -18,6 +18,7 @@ from tests.fuzz.oracles import Original
 from tests.fuzz.program import Program
 from tests.fuzz.walks import Walk
 from tests.strategies import symbols_of
+from tests.waiting import pause
 
 TEXT = """
 n = symbols("n", lower=0)
@@ -114,7 +115,7 @@ def test_a_time_limit_counts_the_cpu_time_of_the_process():
     """A busy machine, on which a process waits most of the time, does not end it."""
 
     def waits() -> float:
-        time.sleep(0.5)
+        pause(0.5)
         return time.process_time()
 
     assert run_contained(waits, 0.2).value < 0.2

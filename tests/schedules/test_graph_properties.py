@@ -11,6 +11,7 @@ import pytest
 
 from tilewright.ir.dtype import f32
 from tilewright.ir.graph.builder import GraphBuilder
+from tilewright.ir.graph.libraries import LIBRARY_FUNCTIONS
 from tilewright.ir.graph.nodes import CallTIR, TensorInfo, Value
 from tilewright.ir.interpreter import run_graph
 from tilewright.ir.loop.nodes import Block
@@ -21,6 +22,7 @@ from tilewright.ir.symbolic import as_expr, var
 from tilewright.schedules import State
 from tilewright.schedules.apply import Primitive, apply, check
 from tilewright.schedules.handles import BindingRef, BlockRef, FunctionRef
+from tilewright.schedules.primitives.graph.dispatch_to_library import DispatchToLibrary
 from tilewright.schedules.registry import STEPS, primitives
 
 MAIN = FunctionRef("main")
@@ -40,7 +42,7 @@ class RandomGraph:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.constants: dict[str, Constant] = {}
-        b, s = var("b", lower=1), var("s", lower=1)
+        self.b, self.s = b, s = var("b", lower=1), var("s", lower=1)
         self.g = GraphBuilder("main")
         self.values: list[Value] = [self.g.param("x", info(b, s, 4))]
         for _ in range(rng.randint(2, 6)):
@@ -57,7 +59,7 @@ class RandomGraph:
 
     def operation(self, x: Value) -> Value:
         emit, rng = self.g.emit, self.rng
-        match rng.randrange(7):
+        match rng.randrange(8):
             case 0:
                 return emit("add", x, rng.choice(self.values))
             case 1:
@@ -70,8 +72,12 @@ class RandomGraph:
                 return emit("matmul", x, emit("permute_dims", self.weight(4, 4), axes=(1, 0)))
             case 5:
                 return emit("subtract", x, emit("max", x, axes=(-1,), keepdims=True))
-            case _:
+            case 6:
                 return emit("add", x, self.weight(4))
+            case _:
+                rows = emit("reshape", x, (self.b * self.s, 4))
+                product = emit("matmul", rows, self.weight(4, 4))
+                return emit("reshape", product, (self.b, self.s, 4))
 
 
 def random_step(rng: random.Random, state: State, verb: str) -> Primitive | None:
@@ -88,9 +94,21 @@ def random_step(rng: random.Random, state: State, verb: str) -> Primitive | None
             return None
         call = rng.choice(calls)
         return cls(FunctionRef(call.right.function), (BindingRef("main", call.value.uid),))
+    if verb == "dispatch_to_library":
+        return on_operator_call(rng, state)
     if verb in ("assume", "collapse_dims", "specialize", "hoist_block"):
         return on_kernel(rng, state, verb, kernels)
     return cls(MAIN)
+
+
+def on_operator_call(rng: random.Random, state: State) -> Primitive | None:
+    """Choose a binding and a library function, mostly one that implements its operator call."""
+    graph = state.module.functions["main"]
+    refs = [BindingRef("main", b.value.uid, b.value.name) for b in graph.bindings]
+    suggested = [step for ref in refs for step in DispatchToLibrary.suggest(state, ref)]
+    if suggested and rng.random() < 0.8:
+        return rng.choice(suggested)
+    return DispatchToLibrary(rng.choice(refs), rng.choice(list(LIBRARY_FUNCTIONS)))
 
 
 def on_kernel(rng: random.Random, state: State, verb: str, kernels: list[str]) -> Primitive | None:
@@ -115,6 +133,8 @@ PATH = ("fold_constants", "dead_code", "legalize", "lift_transforms", "fuse_ops"
 def prepared(rng: random.Random, state: State, verb: str) -> State:
     """Apply a random prefix of the default steps, up to the stage that the step requires."""
     before = PATH[: PATH.index(verb)] if verb in PATH else PATH
+    if verb == "dispatch_to_library":
+        before = PATH[: PATH.index("legalize")]
     for step in before:
         if step == "legalize" or rng.random() < 0.6:
             state = apply(state, STEPS[step](MAIN)).state

@@ -20,8 +20,12 @@ from tests.schedules.test_graph_properties import (
 )
 
 SEEDS = 200
-MIXED = (*STEPS_ON_GRAPHS, "specialize", "clone_function", "legalize")
-"""The drawn steps; those that create unusual forms of calls are drawn more often."""
+MIXED = (
+    *STEPS_ON_GRAPHS,
+    *("specialize", "clone_function", "legalize", "dispatch_to_library"),
+    *("assume", "assume", "hoist_block", "hoist_block"),
+)
+"""The drawn steps; those that create unusual forms of calls, or are rarely legal, are repeated."""
 
 
 def drawn(rng: random.Random, state: State) -> tuple[State, State | None, str]:

@@ -18,6 +18,7 @@ from tilewright.ir.script import parse
 
 from tests.codegen.runtime.helpers import CountingMemory
 from tests.ir.graph.test_loops import SCAN, UPDATED
+from tests.waiting import wait_until
 
 HEAD = 'n, m, t, u, v, w, j, k = symbols("n m t u v w j k", lower=0)\n\n'
 
@@ -220,8 +221,11 @@ def test_a_call_of_another_thread_is_stopped() -> None:
 
     thread = threading.Thread(target=run)
     thread.start()
-    while thread.is_alive():
-        time.sleep(0.05)
+
+    def ended() -> bool:
         exe["main"].stop()
         thread.join(0.1)
+        return not thread.is_alive()
+
+    wait_until(ended, timeout=60)
     assert "the call was stopped in loop 'y'" in str(found[0])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tilewright as tw
-from tilewright.ir.graph.libraries import LibraryFunction, register_library_function
+from tilewright.ir.graph.libraries import LIBRARY_FUNCTIONS, LibraryFunction
 from tilewright.ir.interpreter import run_graph
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule, from_json, to_json, to_python
@@ -14,8 +15,6 @@ from tilewright.schedules.primitives.graph.dispatch_to_library import DispatchTo
 from tilewright.target.target import Target
 
 from tests.schedules.helpers import rejected
-
-Requires = DispatchToLibrary.Requires
 
 PROGRAM = """
 n = symbols("n", lower=0)
@@ -76,27 +75,29 @@ def test_suggestions() -> None:
     assert not list(DispatchToLibrary.suggest(sch.state, binding(sch, "t")))
 
 
-def test_requirements() -> None:
+def test_requirements(monkeypatch: pytest.MonkeyPatch) -> None:
     sch = Schedule(parse(PROGRAM))
     y, t, z = (binding(sch, name) for name in "ytz")
-    parameter = binding(sch, "x")
-    rejected(sch, DispatchToLibrary(parameter, "blas.sgemm"), Requires.OPERATOR_CALL, "no binding")
-    rejected(sch, DispatchToLibrary(y, "blas.sgem"), Requires.REGISTERED, "blas.sgemm")
-    rejected(sch, DispatchToLibrary(t, "blas.sgemm"), Requires.IMPLEMENTS, "call of 'relu'")
-    rejected(sch, DispatchToLibrary(y, "blas.dgemm"), Requires.IMPLEMENTS, "call of 'matmul'")
-    register_library_function(
-        LibraryFunction(
-            "test.half", lambda x: x, implements=lambda call: (call.args, ()),
-            outputs=lambda call: (call.args[0].info,),
-        )  # type: ignore[arg-type, return-value, union-attr]
-    )  # fmt: skip
-    rejected(sch, DispatchToLibrary(z, "test.half"), Requires.ON_TARGET, "targets are none")
+    step = DispatchToLibrary(binding(sch, "x"), "blas.sgemm")
+    rejected(sch, step, DispatchToLibrary.Requires.OPERATOR_CALL, "no binding")
+    step = DispatchToLibrary(y, "blas.sgem")
+    rejected(sch, step, DispatchToLibrary.Requires.REGISTERED, "others are blas.sgemm")
+    step = DispatchToLibrary(t, "blas.sgemm")
+    rejected(sch, step, DispatchToLibrary.Requires.IMPLEMENTS, "call of 'relu'")
+    step = DispatchToLibrary(y, "blas.dgemm")
+    rejected(sch, step, DispatchToLibrary.Requires.IMPLEMENTS, "call of 'matmul'")
+    half = LibraryFunction("test.half", np.exp, implements=lambda call: (call.args, ()))
+    functions = {**LIBRARY_FUNCTIONS, half.name: half}
+    monkeypatch.setattr(f"{DispatchToLibrary.__module__}.LIBRARY_FUNCTIONS", functions)
+    step = DispatchToLibrary(z, "test.half")
+    rejected(sch, step, DispatchToLibrary.Requires.ON_TARGET, "targets are none")
     sch.legalize()
-    legal = binding(sch, "y")
-    rejected(sch, DispatchToLibrary(legal, "blas.sgemm"), Requires.OPERATOR_CALL, "CallTIR")
+    step = DispatchToLibrary(binding(sch, "y"), "blas.sgemm")
+    rejected(sch, step, DispatchToLibrary.Requires.OPERATOR_CALL, "CallTIR")
 
 
 def test_targets_without_a_native_function() -> None:
     sch = Schedule(parse(PROGRAM), Target("cuda", arch="sm_90a"))
     step = DispatchToLibrary(binding(sch, "y"), "blas.sgemm")
-    rejected(sch, step, Requires.ON_TARGET, "no native function for cuda; targets are cpu")
+    message = "no native function for cuda; targets are cpu"
+    rejected(sch, step, DispatchToLibrary.Requires.ON_TARGET, message)
