@@ -91,6 +91,7 @@ class Session(Editor):
         self.publish = publish
         self._diff = ViewDiff()
         self._seen = schedule.head.id
+        self._moved = False
         self._lowered_texts = LoweredTexts(bench.target)
         self._lower_job = ""
         self._timer: threading.Timer | None = None
@@ -117,31 +118,37 @@ class Session(Editor):
             return self._send(number if isinstance(number, int) else 0, started)
 
     def refresh(self) -> None:
-        """Publish the sections that changed without a request, after work on another thread."""
+        """Publish the sections that changed without a request, after work on another thread.
+
+        The first update after a move of the head made elsewhere announces it.
+        """
         with self.lock:
             if self.schedule.head.id != self._seen:
                 self._sync_selection()
+                if self._moved:
+                    head = self._head_text()
+                    self._announce(f"A cell or another view moved the head: it is {head}", "info")
             self._send(0, time.perf_counter())
 
     def _head_moved(self, _head: object) -> None:
         """Follow edits made elsewhere, such as in a cell, with one update per burst."""
-        if self._busy or self._timer is not None:
+        if self._busy:
+            return
+        self._moved = True
+        if self._timer is not None:
             return
         self._timer = threading.Timer(FOLLOW_DELAY, self._follow)
         self._timer.daemon = True
         self._timer.start()
 
     def _follow(self) -> None:
-        """Announce the head and publish; a later move starts another timer."""
+        """Publish the new head; a later move starts another timer."""
         self._timer = None
-        with self.lock:
-            if self.schedule.head.id != self._seen:
-                head = self._head_text()
-                self._announce(f"A cell or another view moved the head: it is {head}", "info")
-            self.refresh()
+        self.refresh()
 
     def _send(self, reply: int, started: float) -> Update:
         self._seen = self.schedule.head.id
+        self._moved = False
         update, buffers = self._diff.update(self, reply, started)
         self.publish(update, buffers)
         return update

@@ -216,11 +216,21 @@ def test_step_of_a_cell_is_published(matmul: Client) -> None:
     (_, j, _) = schedule.get_loops(schedule.get_block("C"))
     schedule.split(j, factors=(None, 4))
     wait_until(lambda: "for j_1 in range(4):" in matmul.latest("matmul"))
-    # An update of the predicted time of the default rule may follow.
+    # Updates with the predicted time of the default rule may precede or follow.
     update = [update for update, _ in matmul.received if update.panes][-1]
     assert update.reply == 0
     assert update.applied is not None
     assert "moved the head: it is split" in update.applied.message
+
+
+def test_an_earlier_update_announces_the_step_of_a_cell(matmul: Client) -> None:
+    schedule = matmul.session.schedule
+    schedule.parallel(schedule.get_loops(schedule.get_block("C"))[0])
+    matmul.session.refresh()  # as a job does that ends before the delay
+    wait_until(lambda: any(update.panes for update, _ in matmul.received[1:]))
+    (update,) = (update for update, _ in matmul.received[1:] if update.panes)
+    assert update.applied is not None
+    assert "moved the head: it is parallel" in update.applied.message
 
 
 def test_workbenches_of_one_schedule_are_synchronized(
