@@ -7,12 +7,13 @@ from typing import Any
 
 from ..dtype import f32, f64
 from ..graph.operators.windows import LEAD
-from ..symbolic import Expr, as_expr, const_value, maximum, minimum, to_text
+from ..symbolic import Expr, as_expr, const_value, to_text
 from .elementwise import convert, elementwise, rounded_once, where
 from .onnx_context import OnnxContext, onnx_op
-from .shaping import axis_of, expand_dims, permute, reshape, slice_exact
+from .shaping import axis_of, expand_dims, permute, reshape
 from .tensors import Imported
 from .unsupported import UnsupportedFormError
+from .windows import padded, with_bias
 
 
 def _integers(c: OnnxContext, name: str, count: int, default: int) -> tuple[int, ...]:
@@ -59,13 +60,6 @@ def _same(size: Expr, extent: int, stride: int) -> int:
     return max((-(-known // stride) - 1) * stride + extent - known, 0)
 
 
-def _with_bias(c: OnnxContext, x: Imported) -> Imported:
-    bias = c.optional(2)
-    if bias is None:
-        return x
-    return elementwise(c, "add", [x, expand_dims(c, bias, tuple(range(1, x.rank - 1)))])
-
-
 @onnx_op("Conv")
 def conv(c: OnnxContext) -> Imported:
     """Import a convolution."""
@@ -73,7 +67,7 @@ def conv(c: OnnxContext) -> Imported:
     geometry = _geometry(c, x, _kernel(weight))
     groups = c.integer("group", 1)
     found = c.apply("conv", c.plain(x), c.plain(weight), groups=groups, **geometry)
-    return _with_bias(c, found)
+    return with_bias(c, found, c.optional(2))
 
 
 @onnx_op("ConvTranspose")
@@ -117,7 +111,7 @@ def conv_transpose(c: OnnxContext) -> Imported:
         output_padding=more,
         groups=c.integer("group", 1),
     )
-    return _with_bias(c, found)
+    return with_bias(c, found, c.optional(2))
 
 
 @onnx_op("MaxPool")
@@ -299,15 +293,9 @@ def pad(c: OnnxContext) -> Imported:
         axes = [axis_of(a, x.rank) for a in (range(x.rank) if given is None else c.fixed(given))]
     before, after = [as_expr(0)] * x.rank, [as_expr(0)] * x.rank
     for k, axis in enumerate(axes):
-        low, high = widths[k], widths[k + len(axes)]
-        if (const_value(low) or 0) < 0 or (const_value(high) or 0) < 0:
-            bounds = (maximum(-low, 0), x.shape[axis] + minimum(high, 0))
-            x = slice_exact(c, x, axis, bounds)
-        before[axis], after[axis] = maximum(low, 0), maximum(high, 0)
-    if all(const_value(n) == 0 for n in (*before, *after)):
-        return x
+        before[axis], after[axis] = widths[k], widths[k + len(axes)]
     mode = c.attributes.get("mode", "constant")
-    return c.apply("pad", c.plain(x), tuple(before), tuple(after), number, mode=mode)
+    return padded(c, x, (before, after), number, mode)
 
 
 def _number(c: OnnxContext, value: Imported | None, x: Imported) -> float | int:

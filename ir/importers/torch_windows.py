@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from ..graph.operators.windows import LEAD
-from ..symbolic import Expr, SymInt, as_expr, const_value, maximum, minimum, to_text
+from ..symbolic import Expr, SymInt, as_expr, const_value, to_text
 from .elementwise import elementwise, rounded_once
-from .shaping import expand_dims, permute, reshape, slice_exact, squeeze
+from .shaping import expand_dims, permute, reshape, squeeze
 from .tensors import Imported
 from .torch_context import Scalar, TorchContext, aten
 from .unsupported import UnsupportedFormError
+from .windows import padded, with_bias
 
 _Sizes: TypeAlias = "int | Sequence[int]"
 
@@ -38,12 +39,6 @@ def _as_given(t: TorchContext, found: Imported, x: Imported) -> Imported:
     return squeeze(t, found, (0,)) if found.rank > x.rank else found
 
 
-def _with_bias(t: TorchContext, x: Imported, bias: Imported | None) -> Imported:
-    if bias is None:
-        return x
-    return elementwise(t, "add", [x, expand_dims(t, bias, tuple(range(1, x.rank - 1)))])
-
-
 @aten("conv1d", "conv2d", "conv3d")
 def conv(  # noqa: PLR0917  # the order of PyTorch
     t: TorchContext, x: Imported, weight: Imported, bias: Imported | None = None,
@@ -66,7 +61,7 @@ def conv(  # noqa: PLR0917  # the order of PyTorch
         dilation=distances,
         groups=groups,
     )
-    return _as_given(t, _with_bias(t, found, bias), x)
+    return _as_given(t, with_bias(t, found, bias), x)
 
 
 def _named_padding(
@@ -101,7 +96,7 @@ def conv_transpose(  # noqa: PLR0917  # the order of PyTorch
         output_padding=_each(output_padding, count),
         groups=groups,
     )
-    return _as_given(t, _with_bias(t, found, bias), x)
+    return _as_given(t, with_bias(t, found, bias), x)
 
 
 @aten("convolution", "_convolution")
@@ -247,18 +242,11 @@ def _padded(
     before, after = [as_expr(0)] * x.rank, [as_expr(0)] * x.rank
     for k, (low, high) in enumerate(zip(widths[::2], widths[1::2], strict=True)):
         before[x.rank - 1 - k], after[x.rank - 1 - k] = as_expr(low), as_expr(high)
-    for axis, (low, high) in enumerate(zip(before, after, strict=True)):
-        if (const_value(low) or 0) < 0 or (const_value(high) or 0) < 0:
-            bounds = (maximum(-low, 0), x.shape[axis] + minimum(high, 0))
-            x = slice_exact(t, x, axis, bounds)
-            before[axis], after[axis] = maximum(low, 0), maximum(high, 0)
-    if all(const_value(n) == 0 for n in (*before, *after)):
-        return x
     if isinstance(value, Expr):
         raise UnsupportedFormError(f"padding with a size, {to_text(value)}, is not supported")
     number = value if x.dtype.is_inexact else int(value)
     number = bool(value) if x.dtype.kind == "bool" else number
-    return t.apply("pad", t.plain(x), tuple(before), tuple(after), number, mode=mode)
+    return padded(t, x, (before, after), number, mode)
 
 
 @aten("pixel_shuffle", "pixel_unshuffle")
