@@ -12,7 +12,6 @@ from .nodes import (
     Binding,
     CallTIR,
     GraphFunc,
-    IfElse,
     Info,
     Operand,
     TupleInfo,
@@ -22,14 +21,14 @@ from .nodes import (
     operand_info,
     result_info,
 )
-from .visit import map_operands, map_updates, used_values
+from .visit import all_bindings, all_values, map_operands, map_updates, used_values
 
 
 def rewritten_text(func: GraphFunc, module: Module | None) -> str:
     """Return a function as text whose calls update the arguments that their callees write.
 
-    The result is empty if there is no such form: calls in branches are not rewritten, nor are calls
-    whose tuple of outputs is used.
+    The result is empty if there is no such form: calls in branches and loops are not rewritten, nor
+    are calls whose tuple of outputs is used.
     """
     if module is None:
         return ""
@@ -43,14 +42,9 @@ def rewritten(func: GraphFunc, module: Module) -> GraphFunc | None:
     Each call defines a new value for each written argument, which later bindings use instead of the
     argument. The last values of parameters are their latest values.
     """
-    for binding in func.bindings:
-        match binding.right:
-            case IfElse(then=then, otherwise=otherwise):
-                inner = (*then.bindings, *otherwise.bindings)
-                if any(_written(b, module) for b in inner):
-                    return None
-            case _:
-                pass
+    nested = set(all_bindings(func.bindings)) - set(func.bindings)
+    if any(_written(b, module) for b in nested):
+        return None
     rewriting = _Rewriting(func, module)
     bindings = tuple(rewriting.bindings())
     if rewriting.failed:
@@ -91,7 +85,7 @@ class _Rewriting:
     latest: dict[Value, Value] = field(default_factory=dict[Value, Value])
 
     def __post_init__(self) -> None:
-        values = [*(p.value for p in self.func.params), *(b.value for b in self.func.bindings)]
+        values = list(all_values(self.func))
         self._names = Names(v.name for v in values)
         self._used = frozenset(used_values(self.func.bindings)) | set(self.func.returned)
         self._next: Uid = max((v.uid for v in values), default=0) + 1

@@ -53,6 +53,25 @@ return y, old
     ]
 
 
+def test_new_values_have_names_that_no_loop_uses() -> None:
+    body = """
+d: Tuple[()] = call_tir(update, a, x)
+@loop(k, count=3)
+def y(a_1: Tensor[(8,), f32] = a):
+    e: Tensor[(8,), f32] = call_tir(add1, a_1)
+    return e
+return y
+"""
+    text = 'k = symbols("k", lower=0)\n' + program(f"{A}, {X}", body)
+    fix = fix_of(text)
+    head = 'k = symbols("k", lower=0)\n' + KERNELS
+    module = parse(head + "\n".join(line[4:] for line in fix.splitlines()[1:]))
+    state = np.full(8, 10, np.float32)
+    (y,) = run_graph(module, [state, np.full(8, 100, np.float32)])
+    assert (y == 103).all()
+    assert (state == 100).all()
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -65,13 +84,32 @@ else:
 return y
 """,
         """
+if flag:
+    if flag:
+        d: Tuple[()] = call_tir(update, a, x)
+        y: Tensor[(8,), f32] = a
+    else:
+        y = x
+    z: Tensor[(8,), f32] = y
+else:
+    z = x
+return z
+""",
+        """
+@loop(k, count=3)
+def y(c: Tensor[(8,), f32] = a):
+    d: Tuple[()] = call_tir(update, c, x)
+    return x
+return y
+""",
+        """
 t: Tuple[Tensor[(8,), f32]] = call_tir(accumulate, a, x)
 y = t[0]
 return y
 """,
     ],
-    ids=["a branch", "a used tuple"],
+    ids=["a branch", "a branch of a branch", "a loop", "a used tuple"],
 )
 def test_other_programs_get_the_fix_of_the_rule(body: str) -> None:
-    text = program(f"{A}, {X}, flag: Tensor[(), bool]", body)
+    text = 'k = symbols("k", lower=0)\n' + program(f"{A}, {X}, flag: Tensor[(), bool]", body)
     assert fix_of(text).startswith("pass the positions of these arguments and use the new values")
