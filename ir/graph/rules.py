@@ -163,6 +163,13 @@ DEVICES: Final = Rule(
     'copy the tensor to the device first: t = alloc_storage(bytes, device="cpu:1"), '
     'y = view(t, 0, Tensor((n,), f32, device="cpu:1")), copy(x, y)',
 )
+LITERALS: Final = Rule(
+    "G25",
+    "literals",
+    "a number or a truth value without storage is an operand of operators only: it is not a "
+    "condition, an argument of a function, a carried value, a field of a tuple, or a result",
+    'write a tensor: zero = full((), 0, dtype="i64")',
+)
 
 RULES: Final = (
     UIDS,
@@ -189,6 +196,7 @@ RULES: Final = (
     LOOPS,
     CARRIED,
     DEVICES,
+    LITERALS,
 )
 EFFECT: Final = "_"
 """The name of the unused value of an effect; it need not be unique."""

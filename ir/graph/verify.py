@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ...errors import TilewrightError
 from ..loop.nodes import PrimFunc
@@ -70,6 +70,14 @@ _MEMORY = (
     | Check
     | VersionSwitch
 )
+_ROLES: Mapping[type, str] = {
+    MatchCast: "the operand of match_cast",
+    MakeTuple: "a field of the tuple",
+    IfElse: "the condition",
+    Loop: "an initial value of the loop",
+}
+"""The operands of right-hand sides in messages."""
+
 _MAKING = Call | CallTIR | CallDPSLibrary | CallGraph
 
 
@@ -161,6 +169,7 @@ class _Checker:
         with self._out.inside("return"):
             for result in func.results:
                 self._operand(result)
+            self._literals(func.results, "a result of the function")
             for update in func.updates:
                 self._operand(update.value)
             self._calls.last_values(func.facts)
@@ -219,6 +228,14 @@ class _Checker:
             case ScalarLiteral():
                 return
 
+    def _literals(self, operands: Iterable[Operand], role: str) -> None:
+        """Report literals among operands that need storage."""
+        for operand in operands:
+            if isinstance(operand, ScalarLiteral):
+                value, dtype = operand.value, operand.dtype.name
+                fix = f'write a tensor: number = full((), {value}, dtype="{dtype}")'
+                self._out.report(rules.LITERALS, f"{value} is {role}", fix=fix)
+
     def _constant(self, ref: ConstantRef) -> None:
         if self._module is None:
             return
@@ -250,6 +267,8 @@ class _Checker:
         self._check_stage(right)
         for operand in operands_of(right):
             self._operand(operand)
+        if not isinstance(right, Call):
+            self._literals(operands_of(right), _ROLES.get(type(right), "an argument of the call"))
         if isinstance(right, MatchCast):
             self._introduce([right.info])
             self._cast |= self._symbols
@@ -337,6 +356,7 @@ class _Checker:
         self._bindings(branch.bindings, facts)
         for result in branch.results:
             self._operand(result)
+        self._literals(branch.results, "the result of the branch")
         results = tuple(map(operand_info, branch.results))
         self._agree(results[0] if len(results) == 1 else TupleInfo(results), info, facts)
         self._values, self._symbols = values, symbols
@@ -353,6 +373,8 @@ class _Checker:
             self._bindings(branch.bindings, inner)
             for result in branch.results:
                 self._operand(result)
+            role = "the condition" if branch is loop.condition else "a result of the iteration"
+            self._literals(branch.results, role)
         self._values, self._symbols = values, symbols
 
     def _versions(self, switch: VersionSwitch, facts: Facts) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
+import numpy as np
 import pytest
 
+from tilewright import compile
 from tilewright.ir.graph.nodes import GraphFunc
 from tilewright.ir.graph.rules import RULES
+from tilewright.ir.interpreter import run_graph
 from tilewright.ir.module import Module
 from tilewright.ir.verify import violations
 
@@ -337,6 +340,7 @@ BROKEN: list[tuple[str, str, Module]] = [
     ("G21", "expected a condition Tensor[(), bool], got x: Tensor[(4,), f32]", loop("while x")),
     ("G22", "neither a count nor a condition", loop("while c", "")),
     ("G23", "'h' is annotated Tensor[(4,), f32], but its initial value is", loop("= x", "= wide")),
+    ("G25", "4 is an argument of the call", changed("call_tir(twin, x)", "call_tir(twin, 4)")),
     (
         "G20",
         "parameter 'state' has access mode 'inout' but an initial value",
@@ -398,6 +402,57 @@ def test_location_and_uid_of_a_violation() -> None:
     assert violation.location == "function 'main', binding 'z', binding 't'"
     assert violation.function == "main"
     assert violation.uid is not None
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("return a, NUMBER", "0.0 is a result of the function"),
+        ("b: Tuple[Tensor[(), f32], Tensor[(), f32]] = (NUMBER, x)\nc = b[0]\nreturn c",
+         "0.0 is a field of the tuple"),
+        ("b = match_cast(NUMBER, Tensor[(), f32])\nreturn b", "0.0 is the operand of match_cast"),
+        ("b: Tensor[(), f32] = call(half, NUMBER)\nreturn b", "0.0 is an argument of the call"),
+        ("if p:\n    b: Tensor[(), f32] = NUMBER\nelse:\n    b = x\nreturn b",
+         "0.0 is the result of the branch"),
+        ("@loop(k, count=2)\ndef b(c: Tensor[(), f32] = NUMBER):\n    return a\nreturn b",
+         "0.0 is an initial value of the loop"),
+        ("@loop(k, count=2)\ndef b(c: Tensor[(), f32] = x):\n    return NUMBER\nreturn b",
+         "0.0 is a result of the iteration"),
+        ("@loop(k, count=2)\ndef b(c: Tensor[(), f32] = x):\n    while FLAG: return c\nreturn b",
+         "True is the condition"),
+    ],
+)  # fmt: skip
+def test_a_literal_has_no_storage_and_the_fix_gives_it_one(lines: str, message: str) -> None:
+    def program(number: str, flag: str) -> Module:
+        body = lines.replace("NUMBER", number).replace("FLAG", flag)
+        head = 'k = symbols("k", lower=0)\n' + HALF
+        return parse(head + "\n".join(f"    {line}" for line in body.split("\n")) + "\n")
+
+    (violation,) = violations(program("0.0", "True"))
+    assert (violation.rule.number, violation.message) == ("G25", message)
+    value, dtype = ("0.0", "f32") if message.startswith("0.0") else ("True", "bool")
+    assert violation.fix == f'write a tensor: number = full((), {value}, dtype="{dtype}")'
+    module = program("number", "flag")
+    assert violations(module) == ()
+    x, p = np.float32(3), np.array(False)
+    found = compile(module)(x, p)
+    results = found if isinstance(found, tuple) else (found,)
+    for a, b in zip(run_graph(module, [x, p]), results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+HALF = """\
+@graph_func
+def half(x: Tensor[(), f32]):
+    y = multiply(x, 0.5)
+    return y
+
+@graph_func
+def main(x: Tensor[(), f32], p: Tensor[(), bool]):
+    number = full((), 0.0, dtype="f32")
+    flag = full((), True, dtype="bool")
+    a = add(x, 1.0)
+"""
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
