@@ -82,7 +82,10 @@ def deinterleaved(
 
 
 def interleaved(periods: Periods, values: Mapping[int, Value]) -> Iterator[tuple[Piece, Value]]:
-    """Yield contiguous vectors that contain the values of the residues of each period."""
+    """Yield contiguous vectors that contain the values of the residues of each period.
+
+    A vector that contains none of them is left out: a period may be longer than a register.
+    """
     count, step = periods.width, periods.step
     for group in range(periods.lanes // count):
         parts = {r: part_of(v, group * count, count, periods.lanes) for r, v in values.items()}
@@ -91,11 +94,15 @@ def interleaved(periods: Periods, values: Mapping[int, Value]) -> Iterator[tuple
                 piece.start - group * count * step, piece.start - group * count * step + piece.lanes
             )
             chosen = [(e % step, e // step) for e in elements]
-            yield piece, _picked(parts, chosen, count)
+            if any(residue in values for residue, _ in chosen):
+                yield piece, _picked(parts, chosen, count)
 
 
 def _picked(vectors: Mapping[int, Value], chosen: Sequence[tuple[int, int]], count: int) -> Value:
-    """Return a vector of lanes of several vectors; a lane of a missing one is unspecified."""
+    """Return a vector of lanes of several vectors; a lane of a missing one is unspecified.
+
+    At least one lane is of a vector that exists.
+    """
     keys = [k for k in vectors if any(k == home for home, _ in chosen)]
     (first, *others) = keys
     made: Value = vectors[first]

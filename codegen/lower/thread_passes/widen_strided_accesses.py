@@ -135,6 +135,8 @@ def _strided(access: Access, unit: Cpu) -> _Strided | None:
     step, rest = divmod(stride, of.width)
     if rest or step in (0, 1) or abs(step) > MAX_STEP or of.lanes & (of.lanes - 1):
         return None
+    if unit.lanes(of.dtype.bits) < 2:  # a register contains no other element to shuffle
+        return None
     if access.mask is not None and not _has_masks(of, unit):
         return None
     terms, constant = linear_terms(access.address.offset)

@@ -70,6 +70,22 @@ def test_each_value_is_stored_at_its_residue(lanes, register, step):
     np.testing.assert_array_equal(memory, np.arange(lanes * step))
 
 
+@pytest.mark.parametrize("residue", range(4))
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_a_vector_without_a_stored_element_is_left_out(lanes, residue):
+    """A period of 4 elements is longer than a register of 2 of them."""
+    value = Reg("v", VectorType(f32, lanes))
+    memory = np.full(lanes * 4, -1)
+    pieces = 0
+    for piece, found in interleaved(Periods(lanes, 4, 4, 2), {residue: value}):
+        part = evaluated(found, {value: np.arange(lanes)})
+        at = np.arange(piece.start, piece.start + piece.lanes)
+        memory[at[at % 4 == residue]] = part[at % 4 == residue]
+        pieces += 1
+    np.testing.assert_array_equal(memory[residue::4], np.arange(lanes))
+    assert pieces == lanes
+
+
 @pytest.mark.parametrize("residues", [(0,), (1,), (0, 1), (0, 1, 2), (0, 2)])
 def test_masks_include_the_residues_of_the_lanes_that_run(residues):
     lane, count = var("lane", lower=0, upper=7), 5

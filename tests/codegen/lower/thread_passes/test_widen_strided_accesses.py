@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.codegen.llvm import compile_text, emit_module
 from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.lower.thread_passes.widen_strided_accesses import WidenStridedAccesses
 from tilewright.ir.dtype import dtype as dtype_of, f32
@@ -189,6 +190,26 @@ def test_other_elements_of_a_period_keep_their_values(memory, step, level):
     for size in SIZES[:-1]:
         x = numbers("f32", (size, step))
         check(kernel, memory, x, np.full_like(x, 7))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("columns", [(0,), (1,), (3,), (0, 1), (2, 3), (0, 3), (1, 2, 3)])
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_period_may_be_longer_than_the_vector(memory, count, columns, level):
+    """Vectors of 2 and 4 lanes at a distance of 4 elements."""
+    text = CONSTANT.format(n=count, d="f32", s=4, stores=stores(4, columns, columns[::-1]))
+    assert accesses(text) == (0, 0)
+    x = numbers("f32", (count, 4))
+    check(build(parse(text).prims[0], level), memory, x, np.full_like(x, 7))
+
+
+@pytest.mark.parametrize("dtype", ["f64", "i64", "c128", "f32"])
+def test_a_target_whose_registers_contain_one_element(dtype):
+    """A register of RISC-V without vectors contains 64 bits."""
+    text = CONSTANT.format(n=4, d=dtype, s=2, stores=stores(2, (0, 1), (1, 0)))
+    target = Target("cpu", arch="riscv64")
+    function = lower_kernel(parse(text).prims[0], target).function
+    assert compile_text(emit_module([function], target), target)[:4] == b"\x7fELF"
 
 
 @pytest.mark.parametrize("level", LEVELS)
