@@ -182,7 +182,7 @@ def _is_global(before: Tree, buffer: Buffer) -> bool:
     """Return whether the shape of a buffer is known for the whole function."""
     if all(not dim.free for dim in _terms(buffer)):
         return True
-    bound = {s.var for s in before.order if isinstance(s, For | Let)}
+    bound = {s.var for s in (*before.loops.values(), *before.lets)}
     return all(dim.free.isdisjoint(bound) for dim in _terms(buffer))
 
 

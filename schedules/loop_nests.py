@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from ..ir.analysis import (
     Interval,
@@ -17,10 +18,11 @@ from ..ir.analysis import (
     within_dimension,
     within_loop,
 )
-from ..ir.loop.nodes import Alloc, Block, Buffer, For, If, IterVar, Let, Load, Seq, Stmt, Store
+from ..ir.loop.nodes import Block, Buffer, For, If, IterVar, Let, Load, Seq, Stmt, Store
 from ..ir.loop.visit import (
     Rebuilder,
     children,
+    path_to,
     replace_statement,
     seq,
     walk,
@@ -283,21 +285,24 @@ def after(root: Stmt, anchor: Stmt, new: Stmt) -> Stmt:
 
 def without(root: Stmt, removed: Stmt) -> Stmt | None:
     """Return the tree without a statement, and without the loops and branches left empty."""
-    if root is removed:
-        return None
-    inside_root = children(root)
-    new = tuple(without(child, removed) for child in inside_root)
-    if all(a is b for a, b in zip(new, inside_root, strict=True)):
+    path = path_to(root, removed)
+    if not path:
         return root
-    if isinstance(root, Seq):
-        kept = tuple(s for s in new if s is not None)
+    new: Stmt | None = None
+    for old, above in pairwise(reversed(path)):
+        new = _with_child(above, old, new)
+    return new
+
+
+def _with_child(above: Stmt, old: Stmt, new: Stmt | None) -> Stmt | None:
+    """Return a statement with another child; None if nothing is left of it."""
+    inner = tuple(new if child is old else child for child in children(above))
+    if isinstance(above, If):
+        return _without_branch(above, inner)
+    kept = tuple(s for s in inner if s is not None)
+    if isinstance(above, Seq):
         return seq(*kept) if kept else None
-    if isinstance(root, If):
-        return _without_branch(root, new)
-    kept = tuple(s for s in new if s is not None)
-    if isinstance(root, For | Let | Block | Alloc) and len(kept) < len(new):
-        return None
-    return with_children(root, kept)
+    return with_children(above, kept) if len(kept) == len(inner) else None
 
 
 def _without_branch(root: If, new: tuple[Stmt | None, ...]) -> Stmt | None:

@@ -10,6 +10,7 @@ leaves its segment.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from ..ir.analysis import Tree, tree_of, written_buffers
@@ -54,7 +55,7 @@ def needs_outcome(func: object) -> bool:
     known = tree.memo.get("needs_outcome")
     if known is None:
         packed = any(b.dtype.is_packed for b in (*func.buffer_params, *tree.allocs))
-        unclear = packed or any(isinstance(s, Let) for s in tree.order)
+        unclear = packed or bool(tree.lets)
         concurrent = unclear and any(loop.kind in _CONCURRENT for loop in tree.loops.values())
         known = concurrent or any(map(_is_ordered, tree.blocks.values()))
         tree.memo["needs_outcome"] = known
@@ -65,6 +66,7 @@ def _loads_integers(statement: Stmt) -> bool:
     return any(isinstance(s, Let) for s in walk(statement))
 
 
+@lru_cache(maxsize=4096)
 def _is_ordered(block: Block) -> bool:
     return any(v.kind == "ordered" for v in block.iters)
 

@@ -14,7 +14,7 @@ from typing import Final, cast
 from ..loop.decompose import decomposed_in, reduction_position, reduction_variables
 from ..loop.memory_scopes import PRIVATE
 from ..loop.nodes import Block, Buffer, For, If, Let, Scope, Stmt
-from ..loop.visit import children, stores, walk
+from ..loop.visit import stores, walk
 from ..symbolic import (
     TRUE,
     Expr,
@@ -304,7 +304,7 @@ def _shared_byte(tree: Tree, loop: For, buffer: Buffer, writer: Block) -> Confli
 
 def _in_own_bytes(tree: Tree, loop: For, buffer: Buffer) -> bool:
     """Return whether no iteration of a loop accesses a byte that another one writes."""
-    if any(let.load.buffer is buffer for let in _lets(loop.body)):
+    if any(let.load.buffer is buffer for let in tree.lets_in(loop)):
         return False
     facts = tree.facts(loop.body)
     found = [a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer]
@@ -376,7 +376,7 @@ def _in_own_part(tree: Tree, loop: For, buffer: Buffer) -> bool:
     this multiple; one that is not larger than 0 has no elements. Or it is a segment between
     consecutive offsets.
     """
-    if any(let.load.buffer is buffer for let in _lets(loop.body)):
+    if any(let.load.buffer is buffer for let in tree.lets_in(loop)):
         return False
     found = tuple(a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer)
     known = _has_own_part(tree, loop, found, tree.facts(loop.body))
@@ -402,7 +402,7 @@ def _foreign_reads(
     tree: Tree, loop: For, blocks: tuple[Block, ...], written: AbstractSet[Buffer]
 ) -> Iterator[Conflict]:
     read = [(block, access.buffer) for block in blocks for access in reads(block)]
-    for let in _lets(loop.body):
+    for let in tree.lets_in(loop):
         read += [(block, let.load.buffer) for block in tree.blocks_in(let.body)[:1]]
     for block, buffer in dict.fromkeys(read):
         if buffer not in written or buffer in covered_buffers(tree, loop):
@@ -434,7 +434,7 @@ def _indices_text(block: Block, buffer: Buffer) -> str:
 
 def _reads_elsewhere(tree: Tree, loop: For, buffer: Buffer) -> bool:
     """Return whether all iterations together read other elements of a buffer than they write."""
-    if any(let.load.buffer is buffer for let in _lets(loop.body)):
+    if any(let.load.buffer is buffer for let in tree.lets_in(loop)):
         return False
     facts = tree.facts(loop)
     found = [a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer]
@@ -460,7 +460,7 @@ def _reads_other_part(tree: Tree, loop: For, buffer: Buffer) -> bool:
     An index of the dimension has one value in all iterations, such as ``t % 2`` for reads and
     ``(t + 1) % 2`` for writes inside a loop over ``t``.
     """
-    if any(let.load.buffer is buffer for let in _lets(loop.body)):
+    if any(let.load.buffer is buffer for let in tree.lets_in(loop)):
         return False
     found = [a for b in tree.blocks_in(loop.body) for a in accesses(b) if a.buffer is buffer]
     each = [(a.writes, _constant_indices(tree, loop, a)) for a in found]
@@ -483,14 +483,6 @@ def _constant_indices(tree: Tree, loop: For, access: Access) -> tuple[Expr | Non
     return tuple(i if inside.isdisjoint(free_vars(i)) else None for i in access.bound())
 
 
-def _lets(body: Stmt) -> list[Let]:
-    """Return the lets in a statement outside of blocks."""
-    if isinstance(body, Block):
-        return []
-    inner = [let for child in children(body) for let in _lets(child)]
-    return [body, *inner] if isinstance(body, Let) else inner
-
-
 def is_private(tree: Tree, loop: For, buffer: Buffer, own: frozenset[Scope] = OWN) -> bool:
     """Return whether a temporary is used only inside a loop and written before every read.
 
@@ -502,7 +494,7 @@ def is_private(tree: Tree, loop: For, buffer: Buffer, own: frozenset[Scope] = OW
     if tree.allocated_in(buffer, loop.body):
         return True
     users = [b for b in tree.outermost_blocks() if any(a.buffer is buffer for a in accesses(b))]
-    lets = [let for let in _lets(tree.function.body) if let.load.buffer is buffer]
+    lets = tree.outer_lets(buffer)
     if not all(tree.contains(loop, user) for user in (*users, *lets)):
         return False
     if buffer.scope not in own and not _has_constant_size(tree, loop, users, buffer):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import Final
 
 from ..identity import Uid
 from ..loop.decompose import reduction_position
-from ..loop.nodes import Alloc, Bind, Block, Buffer, For, If, Let, PrimFunc, Stmt, Store
+from ..loop.nodes import Alloc, Bind, Block, Buffer, For, If, Let, PrimFunc, Seq, Stmt, Store
 from ..loop.visit import children, stores
 from ..symbolic import Facts, Var, free_vars, negate
 from .facts_at import assuming, outside_loops, within_loop
@@ -15,54 +16,104 @@ from .facts_at import assuming, outside_loops, within_loop
 _BINDERS = (For, Let)
 
 
-class Tree:
-    """The index of one function, obtained from :func:`tree_of`, which caches recent ones."""
+class _Part:
+    """The index of a statement, which functions that share the statement share."""
 
-    __slots__ = (
-        "_facts", "_names", "_outermost", "_symbols", "allocs", "blocks", "buffers", "function",
-        "loops", "memo", "order", "parent",
-    )  # fmt: skip
+    __slots__ = ("allocs", "blocks", "lets", "loops", "names", "parent", "statements")
 
-    def __init__(self, function: PrimFunc) -> None:
-        """Index a function in one traversal."""
-        self.function = function
+    def __init__(self, root: Stmt) -> None:
+        """Index a statement in one traversal."""
         self.parent: dict[Stmt, Stmt] = {}
-        self.order: dict[Stmt, int] = {}
+        self.statements: list[Stmt] = []
         self.loops: dict[Uid, For] = {}
         self.blocks: dict[Uid, Block] = {}
-        self.buffers: dict[Uid, Buffer] = {
-            b.uid: b for b in (*function.buffer_params, *function.buffers)
-        }
-        self.allocs: dict[Buffer, Alloc | None] = dict.fromkeys(function.buffers)
-        self.memo: dict[object, object] = {}
-        self._facts: dict[Stmt, Facts] = {}
-        self._names: frozenset[str] | None = None
-        self._symbols: frozenset[Var] | None = None
-        self._outermost: tuple[Block, ...] | None = None
-        self._walk(function.body)
+        self.lets: list[Let] = []
+        self.allocs: list[Alloc] = []
+        self.names: set[str] = set()
+        self._walk(root)
 
     def _walk(self, root: Stmt) -> None:
-        parent, found, stack = self.parent, list[Stmt](), [root]
+        parent, found, names, stack = self.parent, self.statements, self.names, [root]
         while stack:
             top = stack.pop()
             found.append(top)
             if isinstance(top, For):
                 self.loops[top.uid] = top
+                names.add(top.var.name)
                 parent[top.body] = top
                 stack.append(top.body)
                 continue
+            if isinstance(top, Store):
+                continue
             if isinstance(top, Block):
                 self.blocks[top.uid] = top
-            elif isinstance(top, Store):
-                continue
+                names.add(top.name)
+                names.update(item.var.name for item in top.iters)
             elif isinstance(top, Alloc):
-                self.buffers[top.buffer.uid] = top.buffer
-                self.allocs[top.buffer] = top
+                self.allocs.append(top)
+            elif isinstance(top, Let):
+                self.lets.append(top)
+                names.add(top.var.name)
+            elif isinstance(top, Bind):
+                names.add(top.local.name)
+            elif isinstance(top, Seq) and len(top.body) >= _SHARED:
+                parent.update(dict.fromkeys(top.body, top))
+                for child in top.body:
+                    self._add(_part_of(child))
+                continue
             inner = children(top)
             for child in inner:
                 parent[child] = top
             stack.extend(reversed(inner))
-        self.order = dict(zip(found, range(len(found)), strict=True))
+
+    def _add(self, other: _Part) -> None:
+        self.parent.update(other.parent)
+        self.statements.extend(other.statements)
+        self.loops.update(other.loops)
+        self.blocks.update(other.blocks)
+        self.lets.extend(other.lets)
+        self.allocs.extend(other.allocs)
+        self.names.update(other.names)
+
+
+_SHARED: Final = 4
+"""The number of statements from which on a sequence is indexed in parts."""
+
+
+@lru_cache(maxsize=4096)
+def _part_of(statement: Stmt) -> _Part:
+    return _Part(statement)
+
+
+class Tree:
+    """The index of one function, obtained from :func:`tree_of`, which caches recent ones."""
+
+    __slots__ = (
+        "_facts", "_names", "_outermost", "_part_names", "_symbols", "allocs", "blocks", "buffers",
+        "function", "lets", "loops", "memo", "order", "parent",
+    )  # fmt: skip
+
+    def __init__(self, function: PrimFunc) -> None:
+        """Index a function in one traversal."""
+        self.function = function
+        part = _Part(function.body)
+        self.parent = part.parent
+        self.order = dict(zip(part.statements, range(len(part.statements)), strict=True))
+        self.loops = part.loops
+        self.blocks = part.blocks
+        self.lets: tuple[Let, ...] = tuple(part.lets)
+        self.buffers: dict[Uid, Buffer] = {
+            b.uid: b for b in (*function.buffer_params, *function.buffers)
+        }
+        self.buffers.update((alloc.buffer.uid, alloc.buffer) for alloc in part.allocs)
+        self.allocs: dict[Buffer, Alloc | None] = dict.fromkeys(function.buffers)
+        self.allocs.update((alloc.buffer, alloc) for alloc in part.allocs)
+        self.memo: dict[object, object] = {}
+        self._part_names = part.names
+        self._facts: dict[Stmt, Facts] = {}
+        self._names: frozenset[str] | None = None
+        self._symbols: frozenset[Var] | None = None
+        self._outermost: tuple[Block, ...] | None = None
 
     @property
     def temporaries(self) -> tuple[Buffer, ...]:
@@ -123,16 +174,7 @@ class Tree:
         """Return all names in use."""
         if self._names is None:
             taken = {self.function.name, *(b.name for b in self.buffers.values())}
-            taken |= {v.name for v in self.symbols()}
-            for statement in self.order:
-                if isinstance(statement, Block):
-                    taken.add(statement.name)
-                    for item in statement.iters:
-                        taken.add(item.var.name)
-                elif isinstance(statement, _BINDERS):
-                    taken.add(statement.var.name)
-                elif isinstance(statement, Bind):
-                    taken.add(statement.local.name)
+            taken.update(self._part_names, (v.name for v in self.symbols()))
             self._names = frozenset(taken)
         return self._names
 
@@ -141,9 +183,9 @@ class Tree:
         if self._symbols is None:
             found: set[Var] = set(self.function.scalar_params)
             function = self.function
-            for buffer in (*function.buffer_params, *function.buffers):
-                for dim in (*buffer.shape, *(buffer.strides or ())):
-                    found |= free_vars(dim)
+            buffers = (*function.buffer_params, *function.buffers)
+            for dim in {d for b in buffers for d in (*b.shape, *(b.strides or ()))}:
+                found |= free_vars(dim)
             self._symbols = frozenset(found)
         return self._symbols
 
@@ -194,16 +236,7 @@ class Tree:
         If the statement is a block, only this block is returned. Nested blocks are not included:
         a block is one unit to the statements around it.
         """
-        found, stack = list[Block](), [statement]
-        while stack:
-            top = stack.pop()
-            if isinstance(top, For):
-                stack.append(top.body)
-            elif isinstance(top, Block):
-                found.append(top)
-            else:
-                stack.extend(reversed(children(top)))
-        return tuple(found)
+        return _blocks_in(statement)
 
     def outermost_blocks(self) -> tuple[Block, ...]:
         """Return the blocks that are not nested in a block, in program order."""
@@ -220,19 +253,45 @@ class Tree:
         """Return the innermost block that encloses a statement, or None."""
         return next((s for s in self.ancestors(statement) if isinstance(s, Block)), None)
 
+    def lets_in(self, statement: Stmt) -> tuple[Let, ...]:
+        """Return the lets in a statement, outside of the blocks in it, in program order."""
+        return tuple(s for s in self.lets if s is statement or self._reaches(s, statement))
+
+    def _reaches(self, inner: Stmt, outer: Stmt) -> bool:
+        """Return whether a statement is nested in another one, outside of the blocks in it."""
+        for above in self.ancestors(inner):
+            if above is outer:
+                return True
+            if isinstance(above, Block):
+                return False
+        return False
+
     def outer_lets(self, buffer: Buffer) -> tuple[Let, ...]:
         """Return the lets outside of blocks that load an integer from a buffer, in order."""
-        return tuple(
-            s
-            for s in self.order
-            if isinstance(s, Let) and s.load.buffer is buffer and self.block_around(s) is None
-        )
+        return tuple(s for s in self.lets_in(self.function.body) if s.load.buffer is buffer)
 
     def writers(self, buffer: Buffer) -> tuple[Block, ...]:
         """Return the outermost blocks with a store to a buffer, in program order."""
         return tuple(
             b for b in self.outermost_blocks() if any(s.buffer is buffer for s in block_stores(b))
         )
+
+
+@lru_cache(maxsize=4096)
+def _blocks_in(statement: Stmt) -> tuple[Block, ...]:
+    found, stack = list[Block](), [statement]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, For):
+            stack.append(top.body)
+        elif isinstance(top, Block):
+            found.append(top)
+        elif isinstance(top, Seq) and len(top.body) >= _SHARED:
+            for child in top.body:
+                found.extend(_blocks_in(child))
+        else:
+            stack.extend(reversed(children(top)))
+    return tuple(found)
 
 
 def block_stores(block: Block) -> Iterator[Store]:
