@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
-from ..loop.decompose import reduction_variables
 from ..loop.nodes import (
     Bind,
     Block,
@@ -24,27 +23,40 @@ from ..loop.nodes import (
     Where,
 )
 from ..loop.visit import children, operands, walk
-from ..symbolic import Bool, Expr, UnboundSymbolError, Var, ZeroDivisorError, evaluate
-from ..symbolic.terms import Add, Const
+from ..symbolic import (
+    Bool,
+    Expr,
+    Le,
+    Lt,
+    UnboundSymbolError,
+    Var,
+    ZeroDivisorError,
+    as_expr,
+    conjuncts,
+    evaluate,
+    total,
+)
+from ..symbolic.evaluator import evaluator
+from ..symbolic.terms import Add, Const, linear_terms
 from ..symbolic.traverse import postorder
 from .accesses import accesses
-from .enclosing import statements_around
+from .dependences import with_separate_inits
 from .tree import Tree
 
-_STEPS: Final = 2048
-"""The number of statements of an iteration that are enumerated."""
+_STEPS: Final = 4096
+"""The number of statements and accesses of an iteration that are enumerated."""
 
 _ITERATIONS: Final = 4
 """The number of first iterations that are enumerated; the last one is, too."""
 
-_COMPARED: Final = 256
-"""The number of elements with unknown indices that are compared with those of another iteration."""
+_TOTAL_STEPS: Final = 1 << 16
+"""The number of statements and accesses of all iterations that are enumerated."""
 
 _SIZES: Final = (5, 3, 8, 17, 0)
 """The values of symbols, as far as their ranges and the facts permit them."""
 
-_FURTHER_STEPS: Final = 8192
-"""The number of statements of further iterations that are enumerated."""
+_FURTHER_STEPS: Final = 16384
+"""The number of statements and accesses of further iterations that are enumerated."""
 
 _DISTANCES: Final = 64
 """The number of distances between iterations that are tried first."""
@@ -84,11 +96,28 @@ class Footprint:
 
 def may_overlap(one: Footprint, other: Footprint, buffer: Buffer) -> bool:
     """Return whether writes of both parts to elements that are not known may be of one element."""
-    parts = (itertools.islice(p.unknown.get(buffer, ()), _COMPARED) for p in (one, other))
-    return any(
-        all(i is None or j is None or i == j for i, j in zip(a, b, strict=True))
-        for a, b in itertools.product(*parts)
-    )
+    groups = (_by_known_axes(p.unknown.get(buffer, ())) for p in (one, other))
+    for (axes, some), (others, more) in itertools.product(*(g.items() for g in groups)):
+        common = [k for k, (a, b) in enumerate(zip(axes, others, strict=True)) if a and b]
+        if not _at_axes(some, common).isdisjoint(_at_axes(more, common)):
+            return True
+    return False
+
+
+def _by_known_axes(
+    elements: Iterable[tuple[int | None, ...]],
+) -> dict[tuple[bool, ...], list[tuple[int | None, ...]]]:
+    """Return elements by whether each of their indices is known."""
+    found: dict[tuple[bool, ...], list[tuple[int | None, ...]]] = {}
+    for at in elements:
+        found.setdefault(tuple(i is not None for i in at), []).append(at)
+    return found
+
+
+def _at_axes(
+    elements: Iterable[tuple[int | None, ...]], axes: Sequence[int]
+) -> set[tuple[int | None, ...]]:
+    return {tuple([at[k] for k in axes]) for at in elements}
 
 
 def footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
@@ -119,8 +148,11 @@ def footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
     >>> [(i, *f.written.values(), *f.read.values()) for i, f in found.items()]
     [(0, {(1,)}, {(0,)}), (1, {(2,)}, {(1,)})]
     """
+    left = _TOTAL_STEPS
     for sizes in _assignments(tree):
         for choice in (0, 1):
+            if left <= 0:
+                return
             try:
                 around = _surroundings(tree, loop, sizes, choice)
                 count = None if around is None else evaluate(loop.extent, around)
@@ -129,7 +161,9 @@ def footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
             if around is None or count is None or count <= 1:
                 continue
             chosen = dict.fromkeys((*range(min(count, _ITERATIONS)), count - 1))
-            yield sizes, {i: _footprint(tree, loop, {**around, loop.var: i}) for i in chosen}
+            found = {i: _enumerated(tree, loop, {**around, loop.var: i}) for i in chosen}
+            left -= sum(steps for _, steps in found.values())
+            yield sizes, {i: part for i, (part, _) in found.items()}
 
 
 def further_footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
@@ -158,12 +192,11 @@ def further_footprints(tree: Tree, loop: For) -> Iterator[Iterations]:
         near = (d + k for d in distances for k in (0, 1) if d + k < count)
         found: dict[int, Footprint] = {}
         left = _FURTHER_STEPS
-        for i in dict.fromkeys(itertools.chain((0, 1), near, range(count))):
-            run = _Run(tree, {**around, loop.var: i})
-            with contextlib.suppress(_LimitError):
-                run.statement(loop.body)
-            found[i] = run.found
-            left -= run.steps
+        for i in itertools.chain((0, 1), near, range(count)):
+            if i in found:
+                continue
+            found[i], steps = _enumerated(tree, loop, {**around, loop.var: i})
+            left -= steps
             if left <= 0:
                 break
         yield sizes, found
@@ -246,32 +279,115 @@ class _LimitError(Exception):
     """The limit of the enumeration."""
 
 
-def _footprint(tree: Tree, loop: For, values: dict[Var, int]) -> Footprint:
-    """Return the footprint of one iteration."""
+def _enumerated(tree: Tree, loop: For, values: dict[Var, int]) -> tuple[Footprint, int]:
+    """Return the footprint of one iteration, and the steps that its enumeration took."""
     run = _Run(tree, values)
     with contextlib.suppress(_LimitError):
-        run.statement(loop.body)
-    return run.found
+        run.statement(with_separate_inits(tree, loop.body))
+    return run.found, run.steps
+
+
+class _Functions(dict[Expr | Bool, Callable[[Mapping[Var, int]], int]]):
+    """The functions of terms; made on first use."""
+
+    def __missing__(self, term: Expr | Bool) -> Callable[[Mapping[Var, int]], int]:
+        function = self[term] = evaluator(term)
+        return function
+
+
+_Limits: TypeAlias = list[tuple[int, Expr]]
+"""Coefficients ``c`` and terms ``t`` with ``c * v + t <= 0`` where the body of a loop runs."""
+
+
+class _Plan:
+    """Functions and loop limits that the enumerations of one function share."""
+
+    def __init__(self) -> None:
+        self.functions = _Functions()
+        self._limits: dict[For, _Limits] = {}
+
+    def limits(self, loop: For) -> _Limits:
+        """Return the conditions on a loop variable without which the loop body does nothing."""
+        known = self._limits.get(loop)
+        if known is None:
+            known = self._limits[loop] = list(_limits(loop))
+        return known
+
+
+def _limits(loop: For) -> Iterator[tuple[int, Expr]]:
+    """Yield the linear conditions on a loop variable in the guards around its whole body.
+
+    The variables of inner loops are replaced by the ends of their ranges.
+    """
+    inside: set[Var] = {loop.var}
+    for condition in _guards(loop.body, inside):
+        if not isinstance(condition, Le | Lt):
+            continue
+        terms, constant = linear_terms(condition.delta)
+        factor, rest = 0, [as_expr(constant)]
+        for term, c in terms:
+            least = term.lower if c > 0 else term.upper
+            if term is loop.var:
+                factor = c
+            elif term.free.isdisjoint(inside):
+                rest.append(c * term)
+            elif least is None or loop.var in term.free:
+                break
+            else:
+                rest.append(as_expr(c * least))
+        else:
+            if factor:
+                yield factor, total(rest)
+
+
+def _guards(statement: Stmt, inside: set[Var]) -> Iterator[Bool]:
+    """Yield the conditions without which a statement does nothing, and collect its loops."""
+    while True:
+        match statement:
+            case For(var=var, body=body):
+                inside.add(var)
+                statement = body
+            case If(condition=condition, then=then, otherwise=None):
+                yield from conjuncts(condition)
+                statement = then
+            case Block(predicate=predicate):
+                yield from conjuncts(predicate)
+                return
+            case _:
+                return
 
 
 class _Run:
     """The enumeration of one iteration; code that depends on elements is not enumerated."""
 
     def __init__(self, tree: Tree, values: dict[Var, int]) -> None:
-        self._tree = tree
+        known = tree.memo.get(_Plan)
+        if known is None:
+            known = tree.memo[_Plan] = _Plan()
+        self._plan = cast("_Plan", known)
+        self._functions = self._plan.functions
         self.found = Footprint()
         self._values = values
         self.steps = 0
 
     def statement(self, statement: Stmt) -> None:
         """Enumerate the accesses of a statement; those that are not known are skipped."""
-        self.steps += 1
-        if self.steps > _STEPS:
-            raise _LimitError
+        self._count()
         try:
             self._statement(statement)
         except (UnboundSymbolError, ZeroDivisorError):
             self._possible(statement, runs=True)
+
+    def _count(self) -> None:
+        self.steps += 1
+        if self.steps > _STEPS:
+            raise _LimitError
+
+    def _value(self, term: Expr) -> int:
+        return self._functions[term](self._values)
+
+    def _holds(self, condition: Bool) -> bool:
+        return bool(self._functions[condition](self._values))
 
     def _statement(self, statement: Stmt) -> None:
         match statement:
@@ -282,15 +398,10 @@ class _Run:
             case Bind(value=value, body=body):
                 self._reads(value)
                 self.statement(body)
-            case For(var=var, extent=extent, body=body):
-                count = evaluate(extent, self._values)
-                for i in range(count):
-                    self._values[var] = i
-                    self.statement(body)
-                if count <= 0:
-                    self._empty(statement)
+            case For():
+                self._loop(statement)
             case If(condition=condition, then=then, otherwise=otherwise):
-                branch = then if evaluate(condition, self._values) else otherwise
+                branch = then if self._holds(condition) else otherwise
                 if branch is not None:
                     self.statement(branch)
             case Block():
@@ -302,50 +413,30 @@ class _Run:
                 for child in children(statement):
                     self.statement(child)
 
-    def _block(self, block: Block) -> None:
-        self._values |= {v.var: evaluate(v.binding, self._values) for v in block.iters}
-        if evaluate(block.predicate, self._values):
-            if block.init is not None:
-                self.statement(block.init)
-            self.statement(block.body)
+    def _loop(self, loop: For) -> None:
+        for i in self._iterations(loop):
+            self._values[loop.var] = i
+            self.statement(loop.body)
 
-    def _empty(self, loop: For) -> None:
-        """Enumerate the inits of the reductions over a loop without iterations, which run."""
-        for block in self._tree.blocks_in(loop.body):
-            if block.init is None:
+    def _iterations(self, loop: For) -> range:
+        """Return the iterations of a loop without those that its guards exclude."""
+        first, stop = 0, self._value(loop.extent)
+        for factor, term in self._plan.limits(loop):
+            rest = self._known(term)
+            if rest is None:
                 continue
-            reduced = reduction_variables(statements_around(self._tree, block), block)
-            if loop.var in reduced:
-                above = tuple(reversed(tuple(self._tree.ancestors(block))))
-                self._init(block, block.init, above[above.index(loop) + 1 :], reduced)
+            if factor > 0:
+                stop = min(stop, -rest // factor + 1)
+            else:
+                first = max(first, -(rest // factor))
+        return range(first, stop)
 
-    def _init(
-        self, block: Block, init: Stmt, path: Sequence[Stmt], reduced: AbstractSet[Var]
-    ) -> None:
-        """Enumerate an init inside of spatial loops; conditions on reductions are not known."""
-        if not path:
-            for item in block.iters:
-                self._values.pop(item.var, None)
-                if item.binding.free.isdisjoint(reduced):
-                    self._values[item.var] = evaluate(item.binding, self._values)
-            if evaluate(block.predicate, self._values):
-                self.statement(init)
+    def _block(self, block: Block) -> None:
+        if not self._holds(block.predicate):
             return
-        match path[0]:
-            case For(var=var, extent=extent) if var not in reduced:
-                for i in range(evaluate(extent, self._values)):
-                    self._values[var] = i
-                    self._init(block, init, path[1:], reduced)
-                return
-            case For(var=var) | Let(var=var):
-                self._values.pop(var, None)
-            case If(condition=condition, then=then):
-                inner = path[1] if len(path) > 1 else block
-                if evaluate(condition, self._values) is not (inner is then):
-                    return
-            case _:
-                pass
-        self._init(block, init, path[1:], reduced)
+        for item in block.iters:
+            self._values[item.var] = self._value(item.binding)
+        self.statement(block.body)
 
     def _possible(self, statement: Stmt, *, runs: bool) -> None:
         """Enumerate the stores of a statement that runs for some integers from memory.
@@ -353,6 +444,7 @@ class _Run:
         A store at indices that are known counts as a write, unless a condition with such integers
         excludes it for all but some iterations (``runs`` is false).
         """
+        self._count()
         match statement:
             case Store(buffer=buffer, indices=indices):
                 at = tuple(map(self._known, indices))
@@ -366,14 +458,12 @@ class _Run:
                 self._values.pop(var, None)
             case If(condition=condition):
                 runs = runs and self._decided(condition)
-            case Block(iters=iters, predicate=predicate, init=init):
+            case Block(iters=iters, predicate=predicate):
                 for item in iters:
                     self._values.pop(item.var, None)
                     with contextlib.suppress(UnboundSymbolError, ZeroDivisorError):
-                        self._values[item.var] = evaluate(item.binding, self._values)
+                        self._values[item.var] = self._value(item.binding)
                 runs = runs and self._decided(predicate)
-                if init is not None:
-                    self._possible(init, runs=runs)
             case _:
                 pass
         for child in children(statement):
@@ -382,7 +472,7 @@ class _Run:
     def _decided(self, condition: Bool) -> bool:
         """Return whether a condition is true without integers from memory."""
         try:
-            return evaluate(condition, self._values)
+            return self._holds(condition)
         except (UnboundSymbolError, ZeroDivisorError):
             return False
 
@@ -390,7 +480,7 @@ class _Run:
         if isinstance(element, Load):
             self._load(element)
         elif isinstance(element, Where) and isinstance(element.condition, Condition):
-            chosen = evaluate(element.condition.value, self._values)
+            chosen = self._holds(element.condition.value)
             self._reads(element.then if chosen else element.otherwise)
         elif isinstance(element, Where):
             self._reads(element.condition)  # which of the values is read depends on elements
@@ -399,6 +489,7 @@ class _Run:
                 self._reads(part)
 
     def _load(self, load: Load) -> None:
+        self._count()
         try:
             at = self._at(load.indices)
         except (UnboundSymbolError, ZeroDivisorError):
@@ -409,9 +500,10 @@ class _Run:
 
     def _known(self, index: Expr) -> int | None:
         try:
-            return evaluate(index, self._values)
+            return self._value(index)
         except (UnboundSymbolError, ZeroDivisorError):
             return None
 
     def _at(self, indices: Iterable[Expr]) -> tuple[int, ...]:
-        return tuple(evaluate(i, self._values) for i in indices)
+        functions, values = self._functions, self._values
+        return tuple([functions[i](values) for i in indices])

@@ -259,7 +259,7 @@ def _value(term: Term, values: Mapping[Var, int], done: Mapping[Term, int | bool
         case Const(value) | BoolConst(value):
             return value
         case Var():
-            return _lookup(term, values)
+            return value_of(term, values)
         case Add(terms, constant):
             return sum([coefficient * done[part] for part, coefficient in terms], constant)
         case Mul(factors):
@@ -268,7 +268,7 @@ def _value(term: Term, values: Mapping[Var, int], done: Mapping[Term, int | bool
                 result *= done[factor]
             return result
         case FloorDiv(a, d) | Mod(a, d):
-            return _divide(term, done[a], done[d])
+            return divided(term, done[a], done[d])
         case Min(args):
             return min([done[arg] for arg in args])
         case Max(args):
@@ -295,7 +295,8 @@ def _truth(term: Term, done: Mapping[Term, int | bool]) -> bool:
             raise TypeError(f"unknown kind of term: {type(term).__name__}")
 
 
-def _lookup(symbol: Var, values: Mapping[Var, int]) -> int:
+def value_of(symbol: Var, values: Mapping[Var, int]) -> int:
+    """Return the value of a symbol; raise an error if it has none."""
     value = values.get(symbol)
     if value is None:
         given = ", ".join(sorted(v.name for v in values)) or "none"
@@ -305,7 +306,8 @@ def _lookup(symbol: Var, values: Mapping[Var, int]) -> int:
     return int(value)
 
 
-def _divide(term: Term, a: int, d: int) -> int:
+def divided(term: Term, a: int, d: int) -> int:
+    """Return the quotient or remainder of a term; raise an error if the divisor is 0."""
     if d == 0:
         raise ZeroDivisorError(f"'{term}' divides {a} by zero")
     return a // d if isinstance(term, FloorDiv) else a % d

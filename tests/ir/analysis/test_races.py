@@ -492,3 +492,28 @@ def f(
         exe(x, p, y, z)
         assert y.tolist() == x.tolist()
         assert z.astype(int).tolist() == np.bincount(p, minlength=n).tolist()
+
+
+GUARDED = """
+n = symbols("n", lower=0)
+
+@prim_func(scheduled=True)
+def f(x: Buffer[(n,), f32], y: Out[(n,), f32], z: Out[(4,), f32]):
+    for i in parallel(4):
+        for a in range(256):
+            for b in range(64):
+                with block("y"):
+                    vi, va, vb = spatial(i), spatial(a), spatial(b)
+                    guard(i * 16384 + a * 64 + b < n)
+                    y[vi * 16384 + va * 64 + vb] = x[vi * 16384 + va * 64 + vb]
+        with block("z"):
+            vz = spatial(i)
+            z[vz // 2] = 1.0
+"""
+
+
+def test_a_race_after_a_nest_whose_guards_exclude_most_iterations():
+    function = parse(GUARDED, check=False).prims[0]
+    tree = tree_of(function)
+    (race,) = races(tree, next(x for x in tree.loops.values() if x.var.name == "i"))
+    assert race.reason.startswith("iteration 1 writes z[0], which iteration 0 writes")
