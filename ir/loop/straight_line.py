@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from .nodes import Alloc, Bind, Element, If, Seq, Stmt, Store
-from .visit import seq
+from .nodes import Alloc, Bind, Element, If, Local, Seq, Stmt, Store
+from .visit import seq, walk_element
 
 
 def statements_of(statement: Stmt) -> tuple[Stmt, ...]:
@@ -86,6 +87,17 @@ def single_store(statement: Stmt) -> Store | None:
     while isinstance(statement, Bind):
         statement = statement.body
     return statement if isinstance(statement, Store) else None
+
+
+def used_binds(binds: Sequence[Bind], values: Iterable[Element]) -> tuple[Bind, ...]:
+    """Return the binds whose values some values use, directly or through others, in order."""
+    used = {e for value in values for e in walk_element(value) if isinstance(e, Local)}
+    kept: list[Bind] = []
+    for bind in reversed(binds):
+        if bind.local in used:
+            kept.append(bind)
+            used |= {e for e in walk_element(bind.value) if isinstance(e, Local)}
+    return tuple(reversed(kept))
 
 
 def own_values(statements: tuple[Stmt, ...]) -> tuple[Element, ...]:

@@ -7,13 +7,13 @@ only this operation waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Protocol
 
 from ....ir.dtype import bool_
 from ....ir.loop import nodes as loop
 from ....ir.loop.scans import Scanning, scanning
-from ....ir.loop.visit import walk, walk_element
+from ....ir.loop.straight_line import used_binds
+from ....ir.loop.visit import walk
 from ....ir.symbolic import TRUE, Bool, Var, as_expr, conjuncts, const_value, substitute
 from ....ir.thread.nodes import Assign, Const, Reg, Select, Shuffle, Stmt, Value
 from ..analysis.linear_limits import solve
@@ -97,19 +97,11 @@ def carry_at(scan: Scanning, lowering: Lowering, context: LoweringContext) -> _V
 
 def _bind_starts(scan: Scanning, lowering: Lowering, context: LoweringContext) -> None:
     """Bind the locals that the starts use; zeros in a lane that has a previous result."""
-    needed = _locals(scan.starts)
-    for bind in reversed(scan.prefix):
-        needed |= _locals((bind.value,)) if bind.local in needed else frozenset()
-    for bind in scan.prefix:
-        if bind.local in needed:
-            zero = loop.Number(0, bind.local.dtype)
-            chosen = loop.Where(loop.Condition(scan.follows), zero, bind.value)
-            value = lowering.elements_of(context).typed(chosen, bind.local.dtype)
-            lowering.bind_local(bind.local, _kept(bind.local.name, value, lowering, context))
-
-
-def _locals(values: Iterable[loop.Element]) -> frozenset[loop.Local]:
-    return frozenset(e for v in values for e in walk_element(v) if isinstance(e, loop.Local))
+    for bind in used_binds(scan.prefix, scan.starts):
+        zero = loop.Number(0, bind.local.dtype)
+        chosen = loop.Where(loop.Condition(scan.follows), zero, bind.value)
+        value = lowering.elements_of(context).typed(chosen, bind.local.dtype)
+        lowering.bind_local(bind.local, _kept(bind.local.name, value, lowering, context))
 
 
 def _is_along(scan: Scanning, variable: Var) -> bool:

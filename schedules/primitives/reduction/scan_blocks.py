@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ....ir.analysis import with_regions
 from ....ir.loop.nodes import (
+    Bind,
     Block,
     Buffer,
     Condition,
@@ -20,6 +21,7 @@ from ....ir.loop.nodes import (
 )
 from ....ir.loop.reducers import Reducing
 from ....ir.loop.scans import Scanning, scan_of, scan_variable, scanning
+from ....ir.loop.straight_line import used_binds
 from ....ir.loop.visit import replace_statement, seq, substitute_in_element
 from ....ir.symbolic import (
     TRUE,
@@ -267,7 +269,7 @@ class _Parts:
         inside = {**renamed, self._variable: part.var * self._size + position.var}
         update = Reducing(
             self._scan.reducer,
-            tuple(replace(b, value=_at(b.value, inside)) for b in self._scan.prefix),
+            self._binds(self._scan.terms, inside),
             self._elements(self.total, spatial, part.var),
             tuple(_at(term, inside) for term in self._scan.terms),
             self._scan.origins,
@@ -299,6 +301,7 @@ class _Parts:
             tuple(Where(later, total, one) for total, one in pairs),
             starts=tuple(_at(start, renamed) for start in self._scan.starts),
             origins=self._scan.origins,
+            prefix=self._binds(self._scan.starts, {**renamed, self._variable: as_expr(0)}),
         )
         block = replace(
             self._block,
@@ -321,7 +324,7 @@ class _Parts:
             tuple(_at(term, inside) for term in self._scan.terms),
             starts=self._elements(self.carried, self._spatial, part.var),
             origins=self._scan.origins,
-            prefix=tuple(replace(b, value=_at(b.value, inside)) for b in self._scan.prefix),
+            prefix=self._binds(self._scan.terms, inside),
         )
         block = replace(
             self._block,
@@ -330,6 +333,11 @@ class _Parts:
             body=made.body(),
         )
         return self._nest(block, p, q)
+
+    def _binds(self, values: Iterable[Element], at: Mapping[Var, Expr]) -> tuple[Bind, ...]:
+        """Return the binds that some values of the scan use, at an iteration."""
+        used = used_binds(self._scan.prefix, values)
+        return tuple(replace(bind, value=_at(bind.value, at)) for bind in used)
 
     def _copies(self) -> tuple[dict[Var, Expr], list[IterVar]]:
         """Return copies of the other iteration variables, and the map to them."""

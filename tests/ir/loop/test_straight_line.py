@@ -19,6 +19,7 @@ from tilewright.ir.loop.straight_line import (
     single_store,
     statements_of,
     straight_line,
+    used_binds,
     with_last,
 )
 from tilewright.ir.loop.verify import loop_violations
@@ -63,6 +64,12 @@ def test_the_statements_of_a_block_are_listed_and_joined():
     assert single_store(body) is None
     assert own_values(parts) == tuple(s.value for s in parts)
     assert [x.buffer.name for x in loads(body)] == ["x"]
+    first, second = parts[0], parts[1]
+    assert isinstance(first, Bind)
+    assert isinstance(second, Bind)
+    assert used_binds((first, second), [second.local]) == (first, second)
+    assert used_binds((first, second), [first.local]) == (first,)
+    assert used_binds((first, second), [first.value]) == ()
 
 
 def test_a_bind_contains_the_statements_after_it():

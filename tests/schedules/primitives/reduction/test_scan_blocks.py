@@ -8,6 +8,7 @@ import pytest
 from tilewright.codegen import compile
 from tilewright.ir.interpreter.loops import call_prim
 from tilewright.ir.script import parse
+from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule
 from tilewright.schedules.primitives.reduction.scan_blocks import ScanBlocks
 from tilewright.target.target import Target
@@ -145,3 +146,34 @@ def test_rows_of_thread_blocks(length):
         args = arguments(SUMS, n, m)
         want = call_prim(parse(text).prims[0], args)
         np.testing.assert_allclose(exe(*args), want[0], rtol=1e-5)
+
+
+STARTS = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(n + 1,), f32], e: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("y"):
+            vi = ordered(i)
+            u = {value}
+            w = u * 2.0
+            t = x[vi + 1] - 1.0
+            y[vi] = scan(add, t * t, start=w + u)
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "simt"])
+@pytest.mark.parametrize("value", ["x[0] + 3.0", "x[vi] * x[vi + 1]"])
+def test_a_start_that_uses_bound_values_is_that_of_the_first_iteration(value, target):
+    module = parse(STARTS.format(value=value))
+    sch = Schedule(module)
+    sch.scan_blocks("y", 4)
+    assert not list(violations(sch.module))
+    results, unscheduled = sch.module.prim("f"), compile(module, target)
+    for n in (0, 1, 4, 9):
+        x = np.random.default_rng(n).integers(-4, 5, n + 1).astype(np.float32)
+        args = [x, np.zeros(n, np.float32)]
+        (want,) = call_prim(module.prim("f"), args)
+        np.testing.assert_array_equal(call_prim(results, args)[0], want)
+        np.testing.assert_array_equal(unscheduled(*args), want)
