@@ -35,7 +35,7 @@ from ....ir.loop.nodes import (
 )
 from ....ir.loop.reducers import Reducing, reads_any
 from ....ir.loop.scans import Scanning, scanning
-from ....ir.loop.straight_line import joined, statements_of
+from ....ir.loop.straight_line import joined, statements_of, used_binds
 from ....ir.loop.visit import Rebuilder, all_buffers, elements, seq, walk_element
 from ....ir.symbolic import Expr, Var, as_expr, var
 from ....target.target import Target
@@ -235,7 +235,7 @@ class _Splitter(Rebuilder):
     def block(self, block: Block) -> Stmt:
         """Rewrite a block; a reduction or a scan of complex numbers remains one."""
         scan = scanning(block)
-        if scan is not None and any(t.dtype.is_complex for t in scan.targets):
+        if scan is not None and self._concerns(block, scan):
             return self._scanned(block, scan)
         found = reduction_of(block)
         if found is None or not self._concerns(block, found):
@@ -245,11 +245,12 @@ class _Splitter(Rebuilder):
             return self._sums(block, found)
         return self._reduced(block, found)
 
-    def _concerns(self, block: Block, found: Reducing) -> bool:
-        """Return whether a rewritten body would not have the form of a reduction."""
+    def _concerns(self, block: Block, found: Reducing | Scanning) -> bool:
+        """Return whether a rewritten body would not have the form of a reduction or a scan."""
         if block.reducer is None:
             return found.targets[0].dtype.is_complex
         values = (*(b.value for b in found.prefix), *found.terms, *found.targets)
+        values = (*values, *found.starts) if isinstance(found, Scanning) else values
         parts = [e for v in values for e in walk_element(v)]
         return any(_makes_complex(e) or (isinstance(e, Load) and e.dtype.is_complex) for e in parts)
 
@@ -282,7 +283,7 @@ class _Splitter(Rebuilder):
         pair = reader.pair(found.terms[0])
         target = self._accesses(found.targets[0])[part]
         term = (pair.real, pair.imag)[part]
-        used = _needed((*prefix, *reader.binds), (term,))
+        used = used_binds((*prefix, *reader.binds), (term,))
         store = _store(target, Binary("add", target, term), found.origins)
         made = self._with_regions(block, joined((*used, store)))
         init = None if made.init is None else _only(made.init, target)
@@ -372,17 +373,6 @@ def _flat(parts: Parts) -> tuple[Element, ...]:
 
 def _store(target: Load, value: Element, origins: Origins) -> Store:
     return Store(target.buffer, target.indices, value, origins)
-
-
-def _needed(binds: Sequence[Bind], values: tuple[Element, ...]) -> list[Bind]:
-    """Return the binds that some values use, directly or through others."""
-    used = {e for value in values for e in walk_element(value) if isinstance(e, Local)}
-    kept: list[Bind] = []
-    for bind in reversed(binds):
-        if bind.local in used:
-            kept.append(bind)
-            used |= {e for e in walk_element(bind.value) if isinstance(e, Local)}
-    return kept[::-1]
 
 
 def _only(init: Stmt, target: Load) -> Stmt:

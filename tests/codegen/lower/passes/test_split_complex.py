@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.codegen import compile
 from tilewright.codegen.lower.passes.split_complex import SplitComplex
 from tilewright.ir.analysis.value_size import value_size
 from tilewright.ir.interpreter import run_prim
@@ -12,6 +13,7 @@ from tilewright.ir.loop.nodes import Bind, Block, Store
 from tilewright.ir.loop.reducers import reducing
 from tilewright.ir.loop.scans import scanning
 from tilewright.ir.loop.visit import walk
+from tilewright.ir.script import parse
 
 from tests.codegen.lower.passes.running import CPU, comparison, program, text_of, unchanged
 
@@ -153,3 +155,24 @@ def test_a_scan_remains_a_scan_of_the_parts():
     of_parts = [parts(x), parts(w), parts(np.zeros(9, np.complex64))]
     run_prim(made, of_parts, {"n": 9})
     np.testing.assert_allclose(of_parts[2], parts(y), rtol=1e-5, atol=1e-5 * np.abs(y).max())
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["real(x[v] * w[v])", "abs(x[v]), start=imag(x[0] * w[0])", "t, start=real(w[0] * x[0])"],
+)
+def test_a_scan_of_real_values_of_complex_numbers_remains_a_scan(value):
+    text = TEMPLATE.format(f"t = real(x[v] * x[v])\n            y[v] = scan(add, {value})")
+    text = text.replace("spatial", "ordered").replace("InOut[(n,), c64]", "InOut[(n,), f32]")
+    func, made = split(text)
+    (block,) = (s for s in walk(made.body) if isinstance(s, Block))
+    assert scanning(block) is not None
+    x, w = drawn(9), drawn(9)[::-1].copy()
+    want, got = np.zeros(9, np.float32), np.zeros(9, np.float32)
+    run_prim(func, [x, w, want], {"n": 9})
+    run_prim(made, [parts(x), parts(w), got], {"n": 9})
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    exe = compile(parse(text), "cpu")
+    got = np.zeros(9, np.float32)
+    exe(x, w, got)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
