@@ -79,7 +79,7 @@ def _bound(producer: Producer, counts: Counter[Buffer], *, whole: bool) -> int:
     """Return the number of values of one iteration of a producer that are bound again."""
     several = (b for b, count in counts.items() if count > 1)
     shared = sum(value_size(producer.stores[b].value).nodes > SHARED for b in several)
-    return shared + (0 if whole else sum(1 for _ in producer.needed(frozenset(counts))))
+    return shared + (0 if whole else len(producer.needed(frozenset(counts))))
 
 
 def stays_small(state: State, ref: BlockRef) -> bool:

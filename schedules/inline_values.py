@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from ..ir.analysis.evaluated import evaluated_where
@@ -29,7 +29,14 @@ from ..ir.loop.nodes import (
     Store,
     Where,
 )
-from ..ir.loop.straight_line import joined, own_values, statements_of, straight_line
+from ..ir.loop.reducers import first_of_update
+from ..ir.loop.straight_line import (
+    joined,
+    own_values,
+    statements_of,
+    straight_line,
+    used_binds,
+)
 from ..ir.loop.visit import Rebuilder, elements, walk_element
 from ..ir.symbolic import TRUE, Bool, Expr, Var, as_expr, substitute
 
@@ -76,14 +83,9 @@ class Producer:
             if isinstance(part, Load) and part.buffer in self.stores:
                 yield part
 
-    def needed(self, buffers: frozenset[Buffer]) -> Iterator[Bind]:
-        """Yield the binds that the values of some buffers use, in order."""
-        used = [e for b in buffers for e in walk_element(self.stores[b].value)]
-        found = {e for e in used if isinstance(e, Local)}
-        for bind in reversed(self.binds):
-            if bind.local in found:
-                found.update(e for e in walk_element(bind.value) if isinstance(e, Local))
-        return (bind for bind in self.binds if bind.local in found)
+    def needed(self, buffers: frozenset[Buffer]) -> tuple[Bind, ...]:
+        """Return the binds that the values of some buffers use, in order."""
+        return used_binds(self.binds, (self.stores[b].value for b in buffers))
 
 
 def producer_of(block: Block) -> Producer | None:
@@ -106,6 +108,15 @@ class ValueInliner(Rebuilder):
         self._producer = producer
         self._fresh = fresh
         self._known: dict[tuple[Buffer | Local, Point], Element] = {}
+        self._update: Stmt | None = None
+
+    def block(self, block: Block) -> Block:
+        """Rewrite a block; an update by its reducer remains one, after all values."""
+        outer, self._update = self._update, first_of_update(block)
+        init = None if block.init is None else self.statement(block.init)
+        new = replace(block, init=init, body=self.statement(block.body))
+        self._update = outer
+        return new
 
     def load(self, load: Load) -> Element:
         """Replace a load by a bound value, or by a copy of the value."""
@@ -150,7 +161,11 @@ class ValueInliner(Rebuilder):
     def _planned(
         self, parts: tuple[Stmt, ...]
     ) -> dict[int, list[tuple[Point, Counter[Buffer], Bool]]]:
-        """Return the iterations whose values to bind, by the position of their first use."""
+        """Return the iterations whose values to bind, by the position to bind them at.
+
+        That is the position of their first use, or of an update by a reducer that contains it.
+        """
+        last = next((k for k, part in enumerate(parts) if part is self._update), len(parts))
         first: dict[Point, int] = {}
         uses: dict[Point, Counter[Buffer]] = {}
         for position, part in enumerate(parts):
@@ -159,11 +174,11 @@ class ValueInliner(Rebuilder):
                 for load in self._producer.loads(value) if own else _itself(self._producer, value):
                     point = self._producer.point(load)
                     if (load.buffer, point) not in self._known:
-                        first.setdefault(point, position)
+                        first.setdefault(point, min(position, last))
                         uses.setdefault(point, Counter())[load.buffer] += 1
         found: dict[int, list[tuple[Point, Counter[Buffer], Bool]]] = {}
         for point, counts in uses.items():
-            if not any(self._producer.needed(frozenset(counts))) and max(counts.values()) < 2:
+            if not self._producer.needed(frozenset(counts)) and max(counts.values()) < 2:
                 continue
             guard = evaluated_where(own_values(parts), self._computes(point))
             if guard is not None:

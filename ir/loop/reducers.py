@@ -191,6 +191,16 @@ def updating(block: Block) -> Updating | None:
     return Updating(before, targets, left, right, last[0].origins)
 
 
+def first_of_update(block: Block) -> Stmt | None:
+    """Return the first statement of an update by the reducer of a block, None for another body.
+
+    All values that the block binds for the operands are bound before it.
+    """
+    body = without_lets(block.body)
+    found = updating(block if body is block.body else replace(block, body=body))
+    return None if found is None else statements_of(body)[len(found.prefix)]
+
+
 @lru_cache(maxsize=4096)
 def reducing(block: Block) -> Reducing | None:
     """Return the parts of the body of a block with a reducer; None if it has another form."""

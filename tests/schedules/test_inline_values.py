@@ -9,11 +9,12 @@ from tilewright.codegen import compile
 from tilewright.codegen.lower import lower_kernel
 from tilewright.errors import TilewrightError
 from tilewright.ir.interpreter.loops import call_prim
-from tilewright.ir.loop.nodes import Bind, Block
+from tilewright.ir.loop.nodes import Bind, Block, Stmt
 from tilewright.ir.loop.visit import elements, walk
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse
 from tilewright.ir.thread.text import to_text
+from tilewright.ir.verify import violations
 from tilewright.schedules import Schedule
 from tilewright.schedules.inline_values import producer_of
 from tilewright.schedules.rules import with_default_schedule
@@ -216,3 +217,119 @@ def test_only_straight_line_blocks_are_producers():
     for source, expected in ((TWO, True), (text, False)):
         (block, *_) = (s for s in walk(parse(source).prim("f").body) if isinstance(s, Block))
         assert (producer_of(block) is not None) is expected
+
+
+UPDATE = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(n + 2,), f32], e: Buffer[(n,), f32], y: Out[(n,), f32], z: Out[(n,), f32]):
+    s = alloc((n + 2,), f32)
+    for i in range(n + 2):
+        with block("s"):
+            vi = spatial(i)
+            q = x[vi] + 1.0
+            s[vi] = q * q - q
+{body}"""
+
+REDUCTION = """    for a in range(n):
+        for r in range(3):
+            with block("y"):
+                va, vr = spatial(a), reduce(r)
+                @reducer(identity=(0.0, inf))
+                def both(a0: f32, a1: f32, b0: f32, b1: f32):
+                    return a0 + b0, min(a1, b1)
+                with init():
+                    y[va] = {first}
+                    z[va] = {second}
+                w = {value}
+                y[va], z[va] = both({terms})
+"""
+
+SCAN = """    for a in range(n):
+        with block("y"):
+            va = ordered(a)
+            @reducer(identity=(0.0, inf))
+            def both(a0: f32, a1: f32, b0: f32, b1: f32):
+                return a0 + b0, min(a1, b1)
+            y[va], z[va] = scan(both, {terms}{start})
+"""
+
+
+def reduction(terms: str, first: str = "0.0", second: str = "inf", value: str = "x[va]") -> str:
+    return REDUCTION.format(terms=terms, first=first, second=second, value=value)
+
+
+def scan(terms: str, start: str = "") -> str:
+    return SCAN.format(terms=terms, start=start and f", start=({start})")
+
+
+def body_of(sch: Schedule) -> Stmt:
+    return sch.module.prim("f").body
+
+
+UPDATES = {
+    "both terms": reduction("s[va + vr], s[va + vr] + 1.0"),
+    "other elements": reduction("s[va + vr], s[va]"),
+    "init": reduction("x[va + vr], w", "s[va] * s[va]", "s[va + 1]"),
+    "init and terms": reduction("s[va + vr], s[va + vr] * s[va]", "s[va]", "s[va] * 2.0"),
+    "bound": reduction("w * w, w + s[va]", value="s[va + vr] * s[va]"),
+    "guarded": reduction("where(va + vr >= 1, s[va + vr - 1], 0.0), x[va]"),
+    "index": reduction("where(vr < 2, w, s[va + 1]), s[va + 1]", value="s[va + 1]"),
+    "scan": scan("s[va], s[va] * s[va + 1]"),
+    "start": scan("x[va], x[va + 1]", "s[0], s[0] * s[1]"),
+    "start and terms": scan("s[va], s[va + 1]", "s[0], s[0] * s[0]"),
+}
+
+
+@pytest.mark.parametrize("parts", [False, True], ids=["whole", "parts"])
+@pytest.mark.parametrize("name", UPDATES)
+def test_values_are_bound_before_an_update_by_a_reducer(name, parts):
+    module = parse(UPDATE.format(body=UPDATES[name]))
+    sch = Schedule(module)
+    sch.inline_elementwise("f")
+    assert [b.name for b in sch.get_blocks("f")] == ["y"]
+    assert any(isinstance(s, Bind) and s.local.name[0] == "q" for s in walk(body_of(sch)))
+    if parts and "start" not in name and name != "scan":
+        sch.rfactor("y", sch.get_loops("y")[1])
+    elif parts:
+        sch.scan_blocks("y", 4)
+    assert not list(violations(sch.module))
+    assert str(parse(str(sch.module))) == str(sch.module)
+    exe = compile(sch, "cpu")
+    for n in (0, 1, 2, 9):
+        x = np.random.default_rng(n).integers(-4, 5, n + 2).astype(np.float32)
+        args = [x, np.zeros(n, np.float32)]
+        want = call_prim(module.prim("f"), args)
+        for got in (call_prim(sch.module.prim("f"), args), exe(*args)):
+            for a, b in zip(tuple(got), want, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_a_value_is_bound_before_an_update_at_a_loaded_index():
+    text = UPDATE[: UPDATE.index("{body}")].replace(
+        "e: Buffer[(n,), f32], y: Out[(n,), f32], z: Out[(n,), f32]",
+        "e: Buffer[(n,), f32], at: Buffer[(n + 2,), i32], y: InOut[(4,), f32], z: InOut[(4,), i64]",
+    )
+    text += """
+    for k in range(n + 2):
+        with block("y"):
+            vk = reduce(k)
+            with checked(at[vk], 0, 4) as j:
+                y[j], z[j] = argmax(s[vk] * s[vk], vk)
+"""
+    module = parse(text)
+    sch = Schedule(module)
+    sch.compute_inline("s")
+    assert not list(violations(sch.module))
+    assert any(isinstance(s, Bind) and s.local.name[0] == "q" for s in walk(body_of(sch)))
+    x, at = np.arange(9, dtype=np.float32) - 5, (np.arange(9) % 3).astype(np.int32)
+    args = [x, np.zeros(7, np.float32), at, np.zeros(4, np.float32), np.full(4, -1)]
+    want = call_prim(module.prim("f"), [a.copy() for a in args])
+    exe = compile(sch, "cpu")
+    got = [a.copy() for a in args]
+    exe(*got)
+    inlined = call_prim(sch.module.prim("f"), [a.copy() for a in args])
+    for a, b, c in zip(want, inlined, got[3:], strict=True):
+        np.testing.assert_array_equal(b, a)
+        np.testing.assert_array_equal(c, a)

@@ -424,9 +424,9 @@ def _widens(source: DType, target: DType) -> bool:
 
 
 def _inlined(block: Block, inliner: _Inliner, origins: Origins) -> Block:
-    init = None if block.init is None else inliner.statement(block.init)
-    body = transform(inliner.statement(block.body), lambda s: _with_origins(s, origins))
-    return with_regions(replace(block, init=init, body=body, origins=block.origins | origins))
+    new = inliner.block(block)
+    body = transform(new.body, lambda s: _with_origins(s, origins))
+    return with_regions(replace(new, body=body, origins=block.origins | origins))
 
 
 def _with_origins(statement: Stmt, origins: Origins) -> Stmt:

@@ -12,7 +12,8 @@ from tilewright.errors import TilewrightError
 from tilewright.ir.analysis import reduction_of, reorders
 from tilewright.ir.interpreter.loops import call_prim
 from tilewright.ir.loop.nodes import Block, PrimFunc
-from tilewright.ir.loop.reducers import combined, reducer_problem, reducing
+from tilewright.ir.loop.reducers import combined, first_of_update, reducer_problem, reducing
+from tilewright.ir.loop.straight_line import joined, statements_of
 from tilewright.ir.loop.verify import loop_violations
 from tilewright.ir.loop.visit import seq, stores, walk
 from tilewright.ir.module import Module
@@ -207,6 +208,8 @@ def test_the_parts_of_a_reduction():
     assert found is reducing(block)
     assert found is not None
     assert [b.local.name for b in found.prefix] == ["t"]
+    assert first_of_update(block) is statements_of(block.body)[1]
+    assert first_of_update(replace(block, body=joined(statements_of(block.body)[:2]))) is None
     assert [t.buffer.name for t in found.targets] == ["top", "s", "o"]
     assert found.declared is found.reducer
     assert reorders(block)
