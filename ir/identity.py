@@ -28,9 +28,10 @@ class UidSource:
     (0, 1)
     """
 
-    def __init__(self, step: int = 0) -> None:
-        """Start at the first uid of the step."""
-        self._counter = itertools.count(step * STEP_STRIDE + (1 if step == 0 else 0))
+    def __init__(self, step: int = 0, first: Uid | None = None) -> None:
+        """Start at the first uid of the step, or at another uid."""
+        start = step * STEP_STRIDE + (1 if step == 0 else 0)
+        self._counter = itertools.count(start if first is None else first)
 
     def __call__(self) -> Uid:
         """Return the next uid."""

@@ -49,6 +49,10 @@ class ScheduleMethods:
         """Add an annotation to a loop or a block."""
     def unannotate(self, target: LoopRef | BlockRef | str, key: str) -> None:
         """Remove an annotation from a loop or a block."""
+    def gradient(
+        self, function: FunctionRef | str = ..., variables: Sequence[str] = ..., result: int = 0
+    ) -> FunctionRef:
+        """Add a function that also returns the gradient of one result of a function."""
     def cache_read(
         self,
         block: BlockRef | str,

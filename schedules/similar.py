@@ -19,7 +19,7 @@ from .suggest_names import unknown
 from .trace import DROPPED, Group, ResultOf, Trace, TraceStep
 
 _BY_NAME: Final = ("get_block", "get_loop", "get_buffer")
-_OF_GRAPHS: Final = ("graph", "memory")
+_OF_GRAPHS: Final = ("autodiff", "graph", "memory")
 """The families of steps that change graph functions."""
 
 

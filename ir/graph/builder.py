@@ -46,6 +46,7 @@ from .nodes import (
     result_info,
 )
 from .operators import OperandError, Requirement, get_operator
+from .visit import all_values
 
 Argument: TypeAlias = "Operand | float | int | bool | Sequence[SymInt]"
 AttributeArgument: TypeAlias = "Attribute | Sequence[int]"
@@ -112,6 +113,41 @@ class GraphBuilder:
         self._constants: dict[str, ConstantRef] = {}
         self._updates: dict[Value, Operand] = {}
         self.facts = Facts() if facts is None else facts
+
+    @classmethod
+    def extending(
+        cls, function: GraphFunc, name: str, mint: UidSource | None = None
+    ) -> GraphBuilder:
+        """Start a function with the parameters and facts of another; names and uids are new.
+
+        The bindings are added by :meth:`append`. ``mint`` is the source of uids, by default those
+        above the uids of the function.
+
+        Examples
+        --------
+        >>> b = GraphBuilder("main")
+        >>> x = b.param("x", TensorInfo((as_expr(4),), f32))
+        >>> GraphBuilder.extending(b.finish([x]), "other").emit("relu", x).uid
+        2
+        """
+        values = list(all_values(function))
+        builder = cls(name, facts=function.facts)
+        builder._names.update(v.name for v in values)
+        builder._mint = mint or UidSource(first=max((v.uid for v in values), default=0) + 1)
+        builder._params = list(function.params)
+        return builder
+
+    @contextmanager
+    def recorded(self) -> Generator[list[Binding]]:
+        """Collect the bindings that are added; they remain in the function."""
+        added: list[Binding] = []
+        start = len(self._bindings)
+        yield added
+        added.extend(self._bindings[start:])
+
+    def append(self, binding: Binding) -> None:
+        """Add a binding of the function that is extended."""
+        self._bindings.append(binding)
 
     def value(self, name: str, info: Info) -> Value:
         """Return a new value that a binding or a loop defines."""

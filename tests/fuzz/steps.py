@@ -49,7 +49,7 @@ VERBS = tuple(
 """Primitives that change a single loop-level function; a clone needs calls in a graph."""
 
 ON_GRAPHS = (
-    *(c.verb() for c in primitives() if c.family in ("graph", "memory")),
+    *(c.verb() for c in primitives() if c.family in ("autodiff", "graph", "memory")),
     "clone_function", "specialize", "assume", "lower_graph", "finish_graph", "default_schedule",
 )  # fmt: skip
 """Primitives and composites that change graph functions, or the calls of a function."""

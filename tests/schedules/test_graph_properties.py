@@ -27,7 +27,7 @@ from tilewright.schedules.registry import STEPS, primitives
 
 MAIN = FunctionRef("main")
 WANTED = 50
-FAMILIES = ("graph", "memory", "specialize")
+FAMILIES = ("autodiff", "graph", "memory", "specialize")
 STEPS_ON_GRAPHS = [c.verb() for c in primitives() if c.family in FAMILIES]
 SHAPES = ((1, 1), (2, 3), (3, 1))
 
@@ -133,7 +133,7 @@ PATH = ("fold_constants", "dead_code", "legalize", "lift_transforms", "fuse_ops"
 def prepared(rng: random.Random, state: State, verb: str) -> State:
     """Apply a random prefix of the default steps, up to the stage that the step requires."""
     before = PATH[: PATH.index(verb)] if verb in PATH else PATH
-    if verb == "dispatch_to_library":
+    if verb in ("dispatch_to_library", "gradient"):
         before = PATH[: PATH.index("legalize")]
     for step in before:
         if step == "legalize" or rng.random() < 0.6:

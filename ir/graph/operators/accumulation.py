@@ -9,7 +9,10 @@ import numpy as np
 
 from ...loop.nodes import Binary, Buffer, IterKind, Load, Stmt, Store
 from ...symbolic import Expr, SymInt
+from ..nodes import Operand
+from .composition import Composer
 from .evaluation import Array, Evaluation, accumulator_dtype
+from .gradients import GradientCall
 from .indexing import AXIS, INDICES, WRAP, IndexCopy, ScatterElements, checked_indices, let_index
 from .lowering import Lowering, accumulator, buffer_source, cast_to
 from .operator import operator
@@ -84,6 +87,15 @@ class IndexAdd(IndexCopy):
 
         _define(low, self.name, low.sources[2].shape, axis, body)
 
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Return the cotangent, or its elements at the positions of the updates."""
+        g = call.cotangent(graph)
+        if not position:
+            return g
+        axis = call.attributes.axis("axis", call.tensor(0).rank)
+        wrap = call.attributes.flag("wrap")
+        return graph.emit("take", g, call.args[1], axis=axis, wrap=wrap)
+
 
 @operator
 class ScatterAdd(ScatterElements):
@@ -149,6 +161,15 @@ class ScatterAdd(ScatterElements):
             return let_index(low.load(1, iters), out.shape[axis], at, wrap=wrap)
 
         _define(low, self.name, low.sources[1].shape, axis, body)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Return the cotangent, or its elements at the positions of the updates."""
+        g = call.cotangent(graph)
+        if not position:
+            return g
+        axis = call.attributes.axis("axis", call.tensor(0).rank)
+        wrap = call.attributes.flag("wrap")
+        return graph.emit("gather_elements", g, call.args[1], axis=axis, wrap=wrap)
 
 
 def _added(x: Array, target: tuple[Any, ...], updates: Array) -> Array:

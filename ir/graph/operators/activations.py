@@ -8,8 +8,11 @@ import numpy as np
 
 from ...loop.element_functions import erf_of_arrays, sigmoid_of_arrays
 from ...loop.nodes import Binary, Element, Unary
+from ..nodes import Operand
+from .composition import Composer, narrowed_to, widened
 from .elementwise import Elementwise, number_like
 from .evaluation import Array, Evaluation, ReferenceArg
+from .gradients import GradientCall
 from .operator import operator
 from .shape_inference import CallFacts
 from .signature import AttributeSpec, OperandSpec, Signature
@@ -61,6 +64,12 @@ class Relu(Elementwise):
         del run
         return np.maximum(operands[0], np.zeros_like(operands[0])).astype(operands[0].dtype)
 
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Pass the cotangent where the operand is positive."""
+        del position
+        positive = graph.emit("greater", call.args[0], 0.0)
+        return graph.emit("where", positive, call.cotangent(graph), 0.0)
+
 
 def _silu(x: Array) -> Array:
     return x * sigmoid_of_arrays(x)
@@ -103,6 +112,11 @@ class Silu(Elementwise):
         del run
         x = operands[0]
         return np.asarray(rounded(_silu, x)).astype(x.dtype)
+
+    def decompose(self, call: CallFacts, graph: Composer) -> tuple[Operand, ...]:
+        """Multiply by the sigmoid."""
+        x = widened(call, graph)
+        return (narrowed_to(call, graph, graph.emit("multiply", x, graph.emit("sigmoid", x))),)
 
 
 @operator
@@ -161,6 +175,19 @@ class Gelu(Elementwise):
         The error is at most four roundings of the operand; a quarter of it is the usual one.
         """
         return np.nan_to_num(operands[0], nan=0, posinf=0, neginf=0) / 4
+
+    def decompose(self, call: CallFacts, graph: Composer) -> tuple[Operand, ...]:
+        """Multiply half of the operand by one plus erf or tanh."""
+        x = widened(call, graph)
+        if call.attributes.text("approximate") == "tanh":
+            cube = graph.emit("multiply", graph.emit("multiply", x, x), x)
+            inner = graph.emit("add", x, graph.emit("multiply", cube, _CUBIC))
+            gate = graph.emit("tanh", graph.emit("multiply", inner, _ROOT_2_OVER_PI))
+        else:
+            gate = graph.emit("erf", graph.emit("multiply", x, _ROOT_HALF))
+        half = graph.emit("multiply", x, 0.5)
+        product = graph.emit("multiply", half, graph.emit("add", gate, 1.0))
+        return (narrowed_to(call, graph, product),)
 
 
 def _erf_gate(x: Element) -> Element:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,8 +13,12 @@ from ...dtype import DType, from_numpy
 from ...loop.element_functions import FUNCTIONS, ElementFunction
 from ...loop.nodes import Binary, Element, Number, Unary
 from ...symbolic import Expr, const_value, maximum, minimum
+from ..nodes import Operand, ScalarLiteral
+from .composition import Composer
+from .derivatives import BINARY_DERIVATIVES
 from .elementwise import Elementwise, table
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall
 from .operator import operator, register
 from .shape_inference import CallFacts
 from .signature import DTypeClass, OperandKind, OperandSpec, Signature
@@ -112,6 +117,17 @@ class BinaryOperator(Elementwise):
             with np.errstate(all="ignore"):
                 return np.asarray(apply(*operands)).astype(dtype.numpy)
         return np.asarray(rounded(apply, *operands)).astype(dtype.numpy)
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the function has derivatives."""
+        return self.name in BINARY_DERIVATIVES
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand | None:
+        """Multiply the cotangent by the derivative of the function."""
+        rules = BINARY_DERIVATIVES.get(self.name)
+        x, y = call.args
+        return rules and rules[position](graph, x, y, call.result, call.cotangent(graph))
 
 
 _SYMBOLIC: Final[Mapping[str, Symbolic]] = {
@@ -223,3 +239,18 @@ class Power(Elementwise):
         """Compute the power with NumPy."""
         del run
         return np.asarray(rounded(np.power, *operands)).astype(operands[0].dtype)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Return ``y * x ** (y - 1)`` or ``log(x) * x ** y`` times the cotangent."""
+        (x, y), g = call.args, call.cotangent(graph)
+        if position:
+            if isinstance(x, ScalarLiteral):
+                factor = graph.emit("multiply", call.result, math.log(x.value))
+                return graph.emit("multiply", g, factor)
+            safe = graph.emit("where", graph.emit("equal", x, 0.0), 1.0, x)  # 0 ** y is constant
+            return graph.emit(
+                "multiply", g, graph.emit("multiply", call.result, graph.emit("log", safe))
+            )
+        less: Any = y.value - 1 if isinstance(y, ScalarLiteral) else graph.emit("subtract", y, 1.0)
+        slope = graph.emit("multiply", graph.emit("power", x, less), y)
+        return graph.emit("multiply", g, slope)

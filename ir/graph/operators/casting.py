@@ -11,8 +11,10 @@ from ...loop.nodes import Element
 from ...narrowing import narrowed
 from ...packing import pack, unpack
 from ...symbolic import Expr
-from ..nodes import Info, TensorInfo
+from ..nodes import Info, Operand, TensorInfo
+from .composition import Composer
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall
 from .lowering import Lowering, cast_to
 from .operator import Operator, operator
 from .shape_inference import CallFacts
@@ -79,6 +81,11 @@ class Cast(Operator):
             return cast_to(target, low.sources[0](*indices))
 
         low.builder.compute(low.out, value, name="cast")
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Cast the cotangent to the dtype of the operand."""
+        del position
+        return graph.emit("cast", call.cotangent(graph), dtype=call.tensor(0).dtype.name)
 
 
 def _keeps_values(source: DType, target: DType) -> bool:

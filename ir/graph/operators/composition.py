@@ -8,7 +8,8 @@ from typing import Any, Protocol, TypeAlias
 from ...loop.nodes import Attribute
 from ...symbolic import SymInt
 from ..nodes import ConstantRef, Info, Operand, Value
-from .shape_inference import Requirement
+from .lowering import accumulator
+from .shape_inference import CallFacts, Requirement
 
 Argument: TypeAlias = "Operand | float | int | bool | Sequence[SymInt]"
 AttributeArgument: TypeAlias = "Attribute | Sequence[int]"
@@ -38,3 +39,16 @@ class Composer(Protocol):
     def check(self, requirement: Requirement, /) -> None:
         """Add a run-time check of a requirement."""
         ...
+
+
+def widened(call: CallFacts, graph: Composer, position: int = 0) -> Operand:
+    """Return an operand in the dtype that a formula of several operations is computed in."""
+    dtype, wide = call.tensor(position).dtype, accumulator(call.tensor(position).dtype)
+    operand = call.args[position]
+    return operand if dtype == wide else graph.emit("cast", operand, dtype=wide.name)
+
+
+def narrowed_to(call: CallFacts, graph: Composer, value: Value) -> Value:
+    """Return a value of a widened formula in the dtype of the first operand."""
+    dtype = call.tensor(0).dtype
+    return value if dtype == accumulator(dtype) else graph.emit("cast", value, dtype=dtype.name)

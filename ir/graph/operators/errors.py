@@ -33,3 +33,15 @@ class OperatorAttributeError(TilewrightError):
     """A missing or unknown attribute, or an illegal attribute value."""
 
     title = "Invalid attribute"
+
+
+class NotDifferentiableError(TilewrightError):
+    """A gradient of a value, a parameter, or a function that has none."""
+
+    title = "Nondifferentiable function"
+
+
+class MissingGradientError(NotDifferentiableError):
+    """Operations without a gradient between the parameters and the result."""
+
+    title = "Missing gradient"

@@ -6,8 +6,10 @@ import numpy as np
 
 from ...loop.nodes import Element
 from ...symbolic import Expr
-from ..nodes import Info, TensorInfo
+from ..nodes import Info, Operand, TensorInfo
+from .composition import Composer
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall
 from .lowering import Lowering
 from .operator import Operator, operator
 from .shape_inference import CallFacts
@@ -69,3 +71,9 @@ class Flip(Operator):
             return x(*(x.shape[k] - 1 - i if k in axes else i for k, i in enumerate(indices)))
 
         low.builder.compute(low.out, value, name=self.name)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Flip the cotangent."""
+        del position
+        axes = call.attributes.integers("axes")
+        return graph.emit("flip", call.cotangent(graph), axes=axes)

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from ...loop.nodes import IterKind, Let, Load, Stmt, Store
-from ...symbolic import Expr, SymInt, as_expr, const_value, var
-from ..nodes import Info, TensorInfo
+from ...symbolic import Expr, SymInt, as_expr, const_value, product, var
+from ..nodes import Info, Operand, TensorInfo
 from .broadcasting import broadcast
+from .composition import Composer
 from .errors import OperandError
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall, zeros
 from .lowering import Lowering
 from .operator import Operator, operator
 from .shape_inference import MAX_ELEMENTS, CallFacts, shape_text
@@ -121,6 +123,17 @@ class Take(Operator):
 
         low.builder.block(_kinds(low.out.shape, "spatial"), body, name="take")
 
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Add the slices of the cotangent at their positions in zeros."""
+        del position
+        x, indices, g = call.tensor(0), call.tensor(1), call.cotangent(graph)
+        axis, wrap = call.attributes.axis("axis", x.rank), call.attributes.flag("wrap")
+        at = graph.emit("reshape", call.args[1], (product(indices.shape),))
+        shape = (*x.shape[:axis], product(indices.shape), *x.shape[axis + 1 :])
+        slices = graph.emit("reshape", g, shape)
+        start = zeros(graph, TensorInfo(x.shape, x.dtype))
+        return graph.emit("index_add", start, at, slices, axis=axis, wrap=wrap)
+
 
 def _taken(
     elements: tuple[Expr, ...] | None, indices: tuple[Expr, ...] | None, rank: int
@@ -204,6 +217,15 @@ class GatherElements(Operator):
             return let_index(low.load(1, iters), x.shape[axis], at, wrap=wrap)
 
         low.builder.block(_kinds(low.out.shape, "spatial"), body, name=self.name)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Add the elements of the cotangent at their positions in zeros."""
+        del position
+        x = call.tensor(0)
+        axis, wrap = call.attributes.axis("axis", x.rank), call.attributes.flag("wrap")
+        start = zeros(graph, TensorInfo(x.shape, x.dtype))
+        at, g = call.args[1], call.cotangent(graph)
+        return graph.emit("scatter_add", start, at, g, axis=axis, wrap=wrap)
 
 
 @operator

@@ -7,9 +7,11 @@ import numpy as np
 from ...dtype import i32
 from ...loop.nodes import Binary, Buffer, Element
 from ...symbolic import Expr, as_expr, const_value
-from ..nodes import Info, TensorInfo
+from ..nodes import Info, Operand, TensorInfo
 from .broadcasting import broadcast
+from .composition import Composer
 from .evaluation import Array, Evaluation, accumulator_dtype
+from .gradients import GradientCall, transposed
 from .lowering import Lowering, Source, accumulator, buffer_source, cast_to
 from .operator import Operator, operator
 from .shape_inference import CallFacts, shape_text
@@ -80,6 +82,13 @@ class MatMul(Operator):
         if target is not out:
             read = buffer_source(target)
             low.builder.compute(out, lambda *i: cast_to(out.dtype, read(*i)), name="rounded")
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Multiply the cotangent by the transpose of the other operand."""
+        (x, y), g = call.args, call.cotangent(graph)
+        if position:
+            return graph.emit("matmul", transposed(graph, x), g)
+        return graph.emit("matmul", g, transposed(graph, y))
 
 
 @operator

@@ -9,10 +9,12 @@ import numpy as np
 
 from ...loop.nodes import Condition, Element, Where
 from ...symbolic import Expr, as_expr, ceildiv, const_value, product, total
-from ..nodes import Info, TensorInfo, TupleInfo
+from ..nodes import Info, Operand, TensorInfo, TupleInfo
 from .broadcasting import require_broadcastable
+from .composition import Composer
 from .creation import require_sizes
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall, shape_of, zeros
 from .lowering import Lowering, Source
 from .operator import Operator, operator
 from .shape_inference import MAX_ELEMENTS, CallFacts, Tensor, shape_text
@@ -78,6 +80,13 @@ class PermuteDims(Operator):
 
         low.builder.compute(low.out, value, name=self.name)
 
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Permute the cotangent by the inverse permutation."""
+        del position
+        axes = call.attributes.axes("axes", call.tensor(0).rank)
+        inverse = tuple(axes.index(k) for k in range(len(axes)))
+        return graph.emit("permute_dims", call.cotangent(graph), axes=inverse)
+
 
 @operator
 class BroadcastTo(Operator):
@@ -135,6 +144,11 @@ class BroadcastTo(Operator):
     def define(self, low: Lowering) -> None:
         """Define one block over the result."""
         low.builder.compute(low.out, lambda *i: low.sources[0].broadcast(i), name=self.name)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Return the cotangent, which is summed over the dimensions that broadcast."""
+        del position
+        return call.cotangent(graph)
 
 
 @operator
@@ -197,6 +211,13 @@ class Concat(Operator):
         """Define one block that selects the operand by index."""
         axis = low.attributes.axis("axis", low.out.rank)
         low.builder.compute(low.out, lambda *i: _chosen(low.sources, axis, i), name=self.name)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Slice the cotangent."""
+        axis = call.attributes.axis("axis", call.tensor(0).rank)
+        begin = total(x.shape[axis] for x in call.facts.tensors()[:position])
+        bounds = (begin,), (begin + call.tensor(position).shape[axis],)
+        return graph.emit("strided_slice", call.cotangent(graph), *bounds, axes=(axis,))
 
 
 def _joined(tensors: tuple[Tensor, ...]) -> tuple[Expr, ...] | None:
@@ -305,6 +326,23 @@ class StridedSlice(Operator):
 
         low.builder.compute(low.out, value, name=self.name)
 
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Pad the cotangent with zeros; add it at the selected positions for other steps."""
+        del position
+        x, g = call.tensor(0), call.cotangent(graph)
+        axes, steps = _slice_axes(call.facts, x.rank)
+        begins, ends = call.facts.dims(1), call.facts.dims(2)
+        before, after = [as_expr(0)] * x.rank, [as_expr(0)] * x.rank
+        for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
+            if step == 1:
+                before[axis], after[axis] = begin, x.shape[axis] - end
+                continue
+            own = shape_of(g)
+            whole = TensorInfo((*own[:axis], x.shape[axis], *own[axis + 1 :]), x.dtype)
+            at = graph.emit("arange", (begin, end, as_expr(step)))
+            g = graph.emit("index_add", zeros(graph, whole), at, g, axis=axis)
+        return graph.emit("pad", g, tuple(before), tuple(after))
+
 
 def _slice_axes(call: CallFacts, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     axes = call.attributes.axes("axes", rank)
@@ -395,6 +433,13 @@ class Split(Operator):
         for k, (out, size) in enumerate(zip(low.results, low.call.dims(1), strict=True)):
             low.builder.compute(out, _Piece(x, axis, start), name=f"split{k}")
             start = start + size
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Concatenate the cotangents of the parts."""
+        del position
+        axis = call.attributes.axis("axis", call.tensor(0).rank)
+        parts = (call.cotangent(graph, k) for k in range(len(call.cotangents)))
+        return graph.emit("concat", *parts, axis=axis)
 
 
 class _Piece:

@@ -6,7 +6,8 @@ import numpy as np
 
 from ...loop.nodes import Binary, Buffer, Element, Number, Unary
 from ...symbolic import Expr
-from ..nodes import Info, TensorInfo
+from ..nodes import Info, Operand, TensorInfo, Value
+from .composition import Composer, narrowed_to, widened
 from .evaluation import Array, Evaluation, accumulator_dtype
 from .lowering import Lowering, accumulator, buffer_source, cast_to, divided, extent_as
 from .operator import Operator, operator
@@ -39,6 +40,22 @@ def _scaled(run: Evaluation, normal: Array) -> Array:
         factor = run.array(k).astype(normal.dtype)
         normal = normal * factor if k == 1 else normal + factor
     return normal.astype(run.array(0).dtype)
+
+
+def _normalized_axes(call: CallFacts) -> tuple[int, ...]:
+    rank = call.tensor(0).rank
+    return tuple(range(rank - call.attributes.integer("axes"), rank))
+
+
+def _composed(call: CallFacts, graph: Composer, x: Operand, axes: tuple[int, ...]) -> Value:
+    """Divide by the root mean square, then apply weight and bias, by operators."""
+    square = graph.emit("mean", graph.emit("multiply", x, x), axes=axes, keepdims=True)
+    root = graph.emit("rsqrt", graph.emit("add", square, call.attributes.number("epsilon")))
+    normal = graph.emit("multiply", x, root)
+    for k in range(1, len(call.args)):
+        op = "multiply" if k == 1 else "add"
+        normal = graph.emit(op, normal, widened(call, graph, k))
+    return narrowed_to(call, graph, normal)
 
 
 class _Norm:
@@ -155,6 +172,13 @@ class LayerNorm(Operator):
         low.builder.reduce(squares, norm.inner, squared)
         low.builder.compute(low.out, value, name="layer_norm")
 
+    def decompose(self, call: CallFacts, graph: Composer) -> tuple[Operand, ...]:
+        """Subtract the mean, and multiply by the root of the inverse variance."""
+        axes = _normalized_axes(call)
+        x = widened(call, graph)
+        centered = graph.emit("subtract", x, graph.emit("mean", x, axes=axes, keepdims=True))
+        return (_composed(call, graph, centered, axes),)
+
 
 @operator
 class RMSNorm(Operator):
@@ -226,3 +250,7 @@ class RMSNorm(Operator):
 
         low.builder.reduce(squares, norm.inner, squared)
         low.builder.compute(low.out, value, name="rms_norm")
+
+    def decompose(self, call: CallFacts, graph: Composer) -> tuple[Operand, ...]:
+        """Multiply by the root of the inverse mean square."""
+        return (_composed(call, graph, widened(call, graph), _normalized_axes(call)),)

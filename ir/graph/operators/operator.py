@@ -14,6 +14,7 @@ from ..nodes import Call, Info, Operand
 from .composition import Composer
 from .errors import DuplicateOperatorError, OperatorDefinitionError, UnknownOperatorError
 from .evaluation import Array, Evaluation, ReferenceArg
+from .gradients import GradientCall
 from .lowering import LoweredGraph, LoweredOperator, Lowering
 from .shape_inference import CallFacts, Inferred
 from .signature import Signature
@@ -78,6 +79,27 @@ class Operator(ABC):
         """
         del call, graph
         return None
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand | None:
+        """Compute the cotangent of one floating-point operand by other operators, in a builder.
+
+        The cotangent has the shape of the operand, or one that the operand broadcasts to; it is
+        summed over the dimensions that broadcast. The result is None if the operator has no
+        gradient. An operator that does not override this method has the gradient of its
+        decomposition.
+        """
+        del call, position, graph
+        return None
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the operator defines its gradient."""
+        return type(self).gradient is not Operator.gradient
+
+    @property
+    def is_decomposable(self) -> bool:
+        """Whether the operator has a decomposition."""
+        return type(self).decompose is not Operator.decompose
 
     def infer(
         self, args: tuple[Operand, ...], attributes: Attributes = (), facts: Facts | None = None

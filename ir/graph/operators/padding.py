@@ -10,9 +10,11 @@ import numpy as np
 from ...loop.combiners import identity_of
 from ...loop.nodes import Condition, Element, Where
 from ...symbolic import Bool, Expr, all_of, const_value, maximum, minimum, to_text
-from ..nodes import Info, TensorInfo
+from ..nodes import Info, Operand, TensorInfo
+from .composition import Composer
 from .creation import require_sizes
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall
 from .lowering import Lowering
 from .operator import Operator, operator
 from .shape_inference import CallFacts, Tensor
@@ -136,6 +138,16 @@ class Pad(Operator):
             return Where(Condition(all_of(*inside)), found, fill) if inside else found
 
         low.builder.compute(low.out, value, name=self.name)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand | None:
+        """Slice the cotangent; padding that repeats elements has no gradient."""
+        del position
+        if call.attributes.text("mode") != "constant":
+            return None
+        before, shape = call.facts.dims(1), call.tensor(0).shape
+        ends = tuple(b + d for b, d in zip(before, shape, strict=True))
+        axes = tuple(range(len(shape)))
+        return graph.emit("strided_slice", call.cotangent(graph), before, ends, axes=axes)
 
 
 def _source(position: Expr, size: Expr, mode: str) -> Expr:

@@ -11,9 +11,11 @@ import numpy as np
 from ...dtype import DType, from_numpy
 from ...loop.combiners import Combiner, identity_of
 from ...loop.nodes import Buffer, Element
-from ...symbolic import Expr, as_expr
-from ..nodes import Info, TensorInfo
+from ...symbolic import Expr, as_expr, product
+from ..nodes import Info, Operand, TensorInfo
+from .composition import Composer, narrowed_to, widened
 from .evaluation import Array, Evaluation, accumulator_dtype
+from .gradients import GradientCall, extent, restored
 from .lowering import Lowering, Source, accumulator, buffer_source, cast_to, divided, extent_as
 from .operator import Operator, operator, register
 from .shape_inference import CallFacts
@@ -163,6 +165,26 @@ class CombinerReduction(Reduction):
             out, lambda *i: cast_to(out.dtype, buffer_source(partial)(*i)), name="rounded"
         )
 
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the reduction is ``sum``, ``max``, or ``min``."""
+        return self.combiner != "mul"
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand | None:
+        """Broadcast the cotangent; equal extremes share it equally."""
+        del position
+        if not self.has_gradient:
+            return None
+        x = call.tensor(0)
+        axes = reduced_axes(call.attributes, x.rank)
+        spread = restored(graph, call.cotangent(graph), axes, x.shape)
+        if self.combiner == "add":
+            return spread
+        found = graph.emit("equal", call.args[0], restored(graph, call.result, axes, x.shape))
+        chosen = graph.emit("cast", found, dtype=x.dtype.name)
+        count = graph.emit("sum", chosen, axes=axes, keepdims=True)
+        return graph.emit("divide", graph.emit("multiply", spread, chosen), count)
+
 
 def _initial(combiner: Combiner, dtype: np.dtype[Any]) -> Any:
     return identity_of(combiner, from_numpy(dtype)).value
@@ -288,3 +310,20 @@ class Mean(Reduction):
             return cast_to(out.dtype, divided(read(*indices), count))
 
         low.builder.compute(out, value, name="divide")
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Broadcast the cotangent, divided by the number of elements of the mean."""
+        del position
+        x = call.tensor(0)
+        axes = reduced_axes(call.attributes, x.rank)
+        count = extent(graph, product(x.shape[a] for a in axes), x.dtype)
+        share = graph.emit("divide", call.cotangent(graph), count)
+        return restored(graph, share, axes, x.shape)
+
+    def decompose(self, call: CallFacts, graph: Composer) -> tuple[Operand, ...]:
+        """Divide the sum by the number of elements."""
+        x, axes = call.tensor(0), reduced_axes(call.attributes, call.tensor(0).rank)
+        keepdims = call.attributes.flag("keepdims")
+        summed = graph.emit("sum", widened(call, graph), axes=axes, keepdims=keepdims)
+        count = extent(graph, product(x.shape[a] for a in axes), accumulator(x.dtype))
+        return (narrowed_to(call, graph, graph.emit("divide", summed, count)),)

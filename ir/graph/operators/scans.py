@@ -11,8 +11,10 @@ from ...loop.combiners import Combiner, named_reducer, reducer_of
 from ...loop.nodes import Binary, Buffer, Element, IterKind, Load, Number, Reducer, Stmt, Unary
 from ...loop.scans import scan_of
 from ...symbolic import Expr, SymInt, Var
-from ..nodes import Info, TensorInfo
+from ..nodes import Info, Operand, TensorInfo
+from .composition import Composer
 from .evaluation import Array, Evaluation, accumulator_dtype
+from .gradients import GradientCall
 from .lowering import Lowering, accumulator, buffer_source, cast_to
 from .operator import Operator, operator
 from .shape_inference import CallFacts
@@ -117,6 +119,13 @@ class CumSum(_Scan):
     name = "cumsum"
     signature = Signature((OperandSpec("x", dtypes="field"),), (_AXIS,))
     combiner = "add"
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Return the running sums of the cotangent from the end."""
+        del position
+        axis = call.attributes.axis("axis", call.tensor(0).rank)
+        backward = graph.emit("flip", call.cotangent(graph), axes=(axis,))
+        return graph.emit("flip", graph.emit("cumsum", backward, axis=axis), axes=(axis,))
 
 
 @operator

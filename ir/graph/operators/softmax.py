@@ -9,8 +9,10 @@ import numpy as np
 
 from ...loop.nodes import Binary, Buffer, Compare, Element, Number, Unary, Where
 from ...symbolic import Expr
-from ..nodes import Info, TensorInfo
+from ..nodes import Info, Operand, TensorInfo
+from .composition import Composer, narrowed_to, widened
 from .evaluation import Array, Evaluation, accumulator_dtype
+from .gradients import GradientCall
 from .lowering import Lowering, Source, accumulator, buffer_source, cast_to, divided
 from .operator import Operator, operator
 from .shape_inference import CallFacts
@@ -136,6 +138,26 @@ class Softmax(Operator):
         low.builder.reduce(total, extent, lambda *i: buffer_source(weights)(*rows.inside(i)))
         low.builder.compute(low.out, share, name="softmax")
 
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Return ``y * (g - sum(g * y))``."""
+        del position
+        y, g = call.result, call.cotangent(graph)
+        axes = (call.attributes.axis("axis", call.tensor(0).rank),)
+        inner = graph.emit("sum", graph.emit("multiply", g, y), axes=axes, keepdims=True)
+        return graph.emit("multiply", y, graph.emit("subtract", g, inner))
+
+    def decompose(self, call: CallFacts, graph: Composer) -> tuple[Operand, ...]:
+        """Divide the exponentials by their sum."""
+        axes = (call.attributes.axis("axis", call.tensor(0).rank),)
+        x = widened(call, graph)
+        top = graph.emit("max", x, axes=axes, keepdims=True)
+        weights = graph.emit("exp", graph.emit("subtract", x, top))
+        total = graph.emit("sum", weights, axes=axes, keepdims=True)
+        share = graph.emit("divide", weights, total)
+        if call.attributes.text("masked_rows") == "zero":
+            share = graph.emit("where", graph.emit("equal", top, -math.inf), 0.0, share)
+        return (narrowed_to(call, graph, share),)
+
 
 def _zero_if_masked(top: Element, found: Element) -> Element:
     dtype: Any = found.dtype
@@ -208,3 +230,20 @@ class LogSoftmax(Operator):
         extent = [rows.x.shape[rows.axis]]
         low.builder.reduce(total, extent, lambda *i: Unary("exp", moved(rows.inside(i))))
         low.builder.compute(low.out, value, name="log_softmax")
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Return ``g - exp(y) * sum(g)``."""
+        del position
+        y, g = call.result, call.cotangent(graph)
+        axes = (call.attributes.axis("axis", call.tensor(0).rank),)
+        total = graph.emit("sum", g, axes=axes, keepdims=True)
+        share = graph.emit("multiply", graph.emit("exp", y), total)
+        return graph.emit("subtract", g, share)
+
+    def decompose(self, call: CallFacts, graph: Composer) -> tuple[Operand, ...]:
+        """Subtract the logarithm of the sum of the exponentials."""
+        axes = (call.attributes.axis("axis", call.tensor(0).rank),)
+        x = widened(call, graph)
+        moved = graph.emit("subtract", x, graph.emit("max", x, axes=axes, keepdims=True))
+        total = graph.emit("sum", graph.emit("exp", moved), axes=axes, keepdims=True)
+        return (narrowed_to(call, graph, graph.emit("subtract", moved, graph.emit("log", total))),)

@@ -11,9 +11,11 @@ import numpy as np
 from ...dtype import bool_, i64
 from ...loop.nodes import Condition, Element, Where
 from ...symbolic import Bool, Expr
-from ..nodes import Info, ScalarLiteral, TensorInfo
+from ..nodes import Info, Operand, ScalarLiteral, TensorInfo
+from .composition import Composer
 from .creation import require_sizes
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall
 from .lowering import Lowering, literal_number
 from .operator import Operator, operator, register
 from .shape_inference import CallFacts
@@ -86,6 +88,11 @@ class Triangle(Operator):
             return Where(kept, low.sources[0](*indices), zero)
 
         low.builder.compute(low.out, value, name=self.name)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Keep the same triangle of the cotangent."""
+        del position
+        return graph.emit(self.name, call.cotangent(graph), k=call.attributes.integer("k"))
 
 
 register(Triangle("tril", lambda row, column, k: column <= row + k, np.tril))

@@ -12,8 +12,12 @@ from ...dtype import DType, from_numpy
 from ...loop.element_functions import FUNCTIONS, ElementFunction, ElementFunctionError
 from ...loop.nodes import Element, Unary
 from ...symbolic import Expr, ne, select
+from ..nodes import Operand
+from .composition import Composer
+from .derivatives import UNARY_DERIVATIVES
 from .elementwise import Elementwise, table
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall
 from .operator import register
 from .shape_inference import CallFacts
 from .signature import DTypeClass, OperandSpec, Signature
@@ -85,6 +89,17 @@ class UnaryOperator(Elementwise):
         x = operands[0]
         out = np.asarray(rounded(self.function.arrays or self.function.reference, x))
         return out.astype(self.function.result_dtype(from_numpy(x.dtype)).numpy)
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the function has a derivative."""
+        return self.name in UNARY_DERIVATIVES
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand | None:
+        """Multiply the cotangent by the derivative of the function."""
+        del position
+        rule = UNARY_DERIVATIVES.get(self.name)
+        return rule and rule(graph, call.args[0], call.result, call.cotangent(graph))
 
 
 _SYMBOLIC: Final[dict[str, Symbolic]] = {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ...loop.nodes import Condition, Element, Store, Where
 from ...symbolic import Expr, all_of
-from ..nodes import Info, TensorInfo
+from ..nodes import Info, Operand, TensorInfo
+from .composition import Composer
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall, zeros
 from .lowering import Lowering
 from .operator import Operator, operator
 from .shape_inference import CallFacts, shape_text
@@ -99,3 +101,12 @@ class UpdateSlice(Operator):
             return Where(Condition(all_of(*inside)), update(*own), x(*indices))
 
         low.builder.compute(low.out, value, name=self.name)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Return the cotangent of the elements that are kept, or of the update."""
+        g, begin, update = call.cotangent(graph), call.facts.dims(2), call.tensor(1)
+        if not position:
+            erased = zeros(graph, TensorInfo(update.shape, update.dtype))
+            return graph.emit("update_slice", g, erased, begin)
+        ends = tuple(b + d for b, d in zip(begin, update.shape, strict=True))
+        return graph.emit("strided_slice", g, begin, ends, axes=tuple(range(update.rank)))

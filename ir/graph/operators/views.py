@@ -8,10 +8,12 @@ from typing import ClassVar
 
 from ...loop.nodes import Element
 from ...symbolic import Expr, as_expr, const_value, product
-from ..nodes import Info, TensorInfo
+from ..nodes import Info, Operand, TensorInfo
+from .composition import Composer
 from .creation import require_sizes
 from .errors import OperandError
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall
 from .lowering import Lowering
 from .operator import Operator, operator
 from .reindexing import grouped, reshaped_index
@@ -40,6 +42,11 @@ class View(Operator):
             return x(*reshaped_index(indices, low.out.shape, x.shape))
 
         low.builder.compute(low.out, value, name=self.name)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Reshape the cotangent to the shape of the operand."""
+        del position
+        return graph.emit("reshape", call.cotangent(graph), call.tensor(0).shape)
 
 
 @operator

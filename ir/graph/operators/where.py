@@ -7,9 +7,12 @@ import numpy as np
 from ...dtype import DType, bool_, f32, i64
 from ...loop.nodes import Element, Where as WhereElement
 from ...symbolic import Expr, ne, select
+from ..nodes import Operand
 from .binary import EITHER
+from .composition import Composer
 from .elementwise import Elementwise
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall
 from .operator import operator
 from .shape_inference import CallFacts
 from .signature import OperandSpec, Signature, kind_of
@@ -92,3 +95,9 @@ class Where(Elementwise):
         """Select with NumPy."""
         del run
         return np.where(*operands)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Pass the cotangent where the operand is selected."""
+        g = call.cotangent(graph)
+        sides = (g, 0.0) if position == 1 else (0.0, g)
+        return graph.emit("where", call.args[0], *sides)

@@ -1,0 +1,1 @@
+"""Primitives that differentiate functions."""
