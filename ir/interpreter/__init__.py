@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING
 
 from ...renamed import module_getattr
+from .elements import OutOfBoundsError
 from .graph import run_graph
-from .loops import OutOfBoundsError, call_prim, run_prim
+from .loops import call_prim, run_prim
 from .oracle import Exact, Verdict, compare, interpreted
 
 __all__ = [

@@ -6,6 +6,7 @@ A function that is defined for real and complex numbers chooses its reference by
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -19,7 +20,31 @@ _LIMITS: Final = {"f": (2.0**60, 2.0**80), "d": (2.0**500, 2.0**600)}
 """The magnitude above which, or below whose reciprocal, a number is scaled, and the factor."""
 
 
-def of_kind(real: Callable[..., Values], complex_: Callable[..., Values]) -> Callable[..., Values]:
+@dataclass(frozen=True, slots=True)
+class ByKind:
+    """A reference that depends on whether the operands are complex.
+
+    Parameters
+    ----------
+    real : callable
+        The function of real numbers.
+    pairs : callable
+        The function of complex numbers.
+    """
+
+    real: Callable[..., Values]
+    pairs: Callable[..., Values]
+
+    def __call__(self, *operands: Values) -> Values:
+        """Apply the function for the dtype of the first operand."""
+        return self.chosen(is_complex=operands[0].dtype.kind == "c")(*operands)
+
+    def chosen(self, *, is_complex: bool) -> Callable[..., Values]:
+        """Return the function for operands whose kind is known."""
+        return self.pairs if is_complex else self.real
+
+
+def of_kind(real: Callable[..., Values], complex_: Callable[..., Values]) -> ByKind:
     """Return the function that applies the second one if its first operand is complex.
 
     Examples
@@ -28,11 +53,7 @@ def of_kind(real: Callable[..., Values], complex_: Callable[..., Values]) -> Cal
     >>> absolute(np.float32(3)), absolute(np.complex64(3 - 4j))
     (np.float32(-3.0), np.float32(5.0))
     """
-
-    def reference(*operands: Values) -> Values:
-        return (complex_ if operands[0].dtype.kind == "c" else real)(*operands)
-
-    return reference
+    return ByKind(real, complex_)
 
 
 def paired(real: Values, imaginary: Values) -> Values:

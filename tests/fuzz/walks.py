@@ -189,7 +189,7 @@ class Walk:
     @contextmanager
     def phase(self, name: str, title: str = "") -> Iterator[None]:
         """Time a check; any exception in it is a defect."""
-        started = time.process_time()
+        started = time.perf_counter()
         try:
             yield
         except (DefectError, RefusedError):
@@ -201,7 +201,7 @@ class Walk:
             where = "".join(traceback.format_exception(error, limit=-FRAMES, chain=False))
             raise DefectError(name, f"raw {type(error).__name__}", f"{title}\n{where}") from error
         finally:
-            self.tally.seconds[name] += time.process_time() - started
+            self.tally.seconds[name] += time.perf_counter() - started
 
     def step(self, verb: str, *, fixes: bool = False) -> bool:
         """Draw a step and try it; return whether it was accepted."""

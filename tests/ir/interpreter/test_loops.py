@@ -192,16 +192,3 @@ def test_facts_hold_at_entry():
     strict = replace(func, facts=Facts().assume(n >= 4))
     with pytest.raises(InterpreterInputError, match="fact n >= 4 does not hold for n = 2"):
         call_prim(strict, [np.zeros((2, 2), np.float32)] * 2)
-
-
-def test_more_nested_loops_than_python_permits():
-    """Python rejects more than 20 nested loops in one function."""
-    depth = 40
-    extents = {3: 2, 25: 2}
-    lines = [f"{'    ' * k}    for i{k} in range({extents.get(k, 1)}):" for k in range(depth)]
-    body = ['with block("b"):', "    a, b = spatial(i3), spatial(i25)", "    y[a, b] = 1.0"]
-    lines += ["    " * (depth + 1) + line for line in body]
-    text = "\n".join(["@prim_func", "def f(y: Out[(2, 2), f32]):", *lines])
-    y = np.zeros((2, 2), np.float32)
-    run_prim(parse(text).prim("f"), [y])
-    np.testing.assert_array_equal(y, np.ones((2, 2)))
