@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tests.fuzz.program import Maker, Program, alloc, block, buffer, lowest, nest, zero
@@ -19,19 +20,35 @@ def scans(rng: random.Random) -> Program:
     term = m.value(t, f"x[vi, {at}]")
     if m.chance(0.2):
         term = f"where(vj >= 1, x[vi, {at.replace('vj', '(vj - 1)')}], {zero(t)})"
-    start = f", start={m.pick(zero(t), lowest(t), f'{t}(2)', 's[vi]')}" if m.chance(0.4) else ""
+    first, made = m.pick("s[vi]", "s[vi]", "w"), m.chance(0.3)
+    start = f", start={m.pick(zero(t), lowest(t), f'{t}(2)', first)}" if m.chance(0.5) else ""
     lines = [f"q = {term}", f"y[vi, {at}] = scan({op}, q{start})"]
     if m.chance(0.6):
         lines = [lines[1].replace("q", term, 1)]
+    if start.endswith("w"):
+        lines = [f"w = {m.value(t, 's[vi]', f'x[vi, {at}]')}", *lines]
+    elif made:
+        lines = [line.replace("s[vi]", "g[vi]") for line in lines]
     iters = [("i", n, "spatial"), ("j", k, "ordered")]
     body = block(m, "scan", iters if m.chance(0.6) else iters[::-1], lines)
-    params = [buffer("x", [n, k], t), buffer("s", [n], t)]
+    params, local = [buffer("x", [n, k], t), buffer("s", [n], t)], list[str]()
+    if made:
+        body = _made(m, n, k, t) + re.sub(r"\bx\[", "u[", body)
+        local = [alloc("u", [n, k], t), alloc("g", [n], t)]
     if m.chance(0.5):
-        return Program("scans", m.text([*params, buffer("y", [n, k], t, "Out")], body))
+        return Program("scans", m.text([*params, buffer("y", [n, k], t, "Out")], body, local))
     body += block(m, "use", [("a", n, "spatial"), ("b", k, "spatial")],
                   ["z[va, vb] = y[va, vb] + x[va, vb]"])  # fmt: skip
-    local = [alloc("y", [n, k], t)]
+    local = [*local, alloc("y", [n, k], t)]
     return Program("scans", m.text([*params, buffer("z", [n, k], t, "Out")], body, local))
+
+
+def _made(m: Maker, n: str, k: str, t: str) -> str:
+    """Draw blocks that bind a value and store the elements and the starts of a scan."""
+    elements, starts = m.value(t, "b"), m.value(t, "b")
+    rows = block(m, "elements", [("c", n, "spatial"), ("d", k, "spatial")],
+                 ["b = x[vc, vd]", f"u[vc, vd] = {elements}"])  # fmt: skip
+    return rows + block(m, "starts", [("e", n, "spatial")], ["b = s[ve]", f"g[ve] = {starts}"])
 
 
 def pair_scans(rng: random.Random) -> Program:

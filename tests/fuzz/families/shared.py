@@ -108,10 +108,16 @@ def reducers(rng: random.Random) -> Program:
         f"with init(): s[vi], e[vi] = {zero(t)}, {identity}",
         f"s[vi], e[vi] = both({m.value(t, 'x[vi, vj]')}, x[vi, vj])",
     ]
-    guard = m.pick("", "", "j > 0")
+    guard, made = m.pick("", "", "j > 0"), m.chance(0.4)
+    if made:
+        lines[-1] = lines[-1].replace("x[", "u[")
     body = block(m, "fold", [("i", n, "spatial"), ("j", k, "reduce")], lines, guard)
     params = [buffer("x", [n, k], t), buffer("s", [n], t, "Out"), buffer("e", [n], t, "Out")]
-    return Program("reducers", m.text(params, body))
+    if not made:
+        return Program("reducers", m.text(params, body))
+    stored = ["b = x[vc, vd]", f"u[vc, vd] = {m.value(t, 'b', 'b')}"]
+    body = block(m, "elements", [("c", n, "spatial"), ("d", k, "spatial")], stored) + body
+    return Program("reducers", m.text(params, body, [alloc("u", [n, k], t)]))
 
 
 def moments(rng: random.Random) -> Program:
