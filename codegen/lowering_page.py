@@ -14,8 +14,8 @@ from typing import Final
 
 from ..ir.module import Module
 from ..ir.script import parse
+from ..schedules.launch.lowering_pass import snake_case
 from ..target.target import Target
-from .lower.lowering_pass import snake_case
 from .lower.pipeline import PASSES, THREAD_PASSES
 from .lowered import LoweredFunction, lower
 from .stages import ASSEMBLY, LLVM_OPTIMIZED, SCHEDULED, Stage, stages_of

@@ -14,13 +14,13 @@ from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
 from ..ir.thread.function import ThreadFunc
 from ..ir.thread.text import to_text as thread_text
+from ..schedules.launch.annotations import with_block_names
 from ..target.host import available_threads
 from ..target.target import Target
 from .build.build_objects import host_job, host_target
 from .build.worker_pool import CancelToken, CompileJob, default_pool
 from .compiler import check_functions, default_scheduled
 from .llvm import emit_module
-from .lower.annotations import with_block_names
 from .lower.host import FlowFunctions, HostKernel, host_kernel, lower_to_host
 from .lower.host.entry_wrappers import launched, public_name
 from .lower.host.text import host_text

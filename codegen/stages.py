@@ -13,8 +13,8 @@ from typing import Final, Literal, TypeAlias, cast
 from ..display import Table
 from ..errors import Json, TilewrightError
 from ..nearest import did_you_mean
+from ..schedules.launch.lowering_pass import Machine, snake_case
 from ..target.target import KINDS, Target
-from .lower.lowering_pass import Machine, snake_case
 from .lower.pipeline import PASSES, THREAD_PASSES, TO_THREAD
 from .nvidia import assembler, disassembler
 

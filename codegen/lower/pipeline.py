@@ -12,6 +12,7 @@ from ...ir.analysis.bounds import kernel_checked
 from ...ir.analysis.unrolled import MOST_COPIES, copied_stores, most_copied, product_text
 from ...ir.dtype import i32
 from ...ir.interpreter.reducer_properties import warn_of_reducers
+from ...ir.kernel_errors import UnrolledCodeError, shown_in
 from ...ir.loop.nodes import Buffer, BufferParam, PrimFunc
 from ...ir.symbolic import Expr, Var, var
 from ...ir.symbolic.assumptions import Assumptions
@@ -19,29 +20,28 @@ from ...ir.thread.function import ThreadFunc
 from ...ir.thread.nodes import Const, Reg, Return
 from ...ir.thread.types import POINTER, VectorType
 from ...polling import poll
+from ...schedules.launch.check_instructions import CheckInstructions
+from ...schedules.launch.check_interblock_memory import CheckInterblockMemory
+from ...schedules.launch.combine_cross_thread_reductions import CombineCrossThreadReductions
+from ...schedules.launch.compact_thread_buffers import CompactThreadBuffers
+from ...schedules.launch.decompose_reductions import DecomposeReductions
+from ...schedules.launch.lower_virtual_threads import LowerVirtualThreads
+from ...schedules.launch.lowering_pass import Pass, ThreadPass
+from ...schedules.launch.mark_atomic_updates import MarkAtomicUpdates
+from ...schedules.launch.realize_blocks import RealizeBlocks
+from ...schedules.launch.unify_thread_bindings import UnifyThreadBindings
 from ...target.target import Target
-from ..errors import UnrolledCodeError, shown_in
 from ..llvm.processor import resolve
-from .lowering_pass import Pass, ThreadPass
-from .passes.check_instructions import CheckInstructions
-from .passes.check_interblock_memory import CheckInterblockMemory
-from .passes.combine_cross_thread_reductions import CombineCrossThreadReductions
 from .passes.compact_buffers import CompactBuffers
-from .passes.compact_thread_buffers import CompactThreadBuffers
-from .passes.decompose_reductions import DecomposeReductions
 from .passes.guard_single_thread import GuardSingleThread
 from .passes.lift_tail_guards import LiftTailGuards
 from .passes.lift_uniform_guards import LiftUniformGuards
-from .passes.lower_virtual_threads import LowerVirtualThreads
-from .passes.mark_atomic_updates import MarkAtomicUpdates
 from .passes.mark_disjoint_writes import MarkDisjointWrites
 from .passes.prune_branches import PruneBranches
-from .passes.realize_blocks import RealizeBlocks
 from .passes.split_complex import SplitComplex
 from .passes.strip_mine import StripMine
 from .passes.sum_in_blocks import SumInBlocks
 from .passes.tighten_loop_bounds import TightenLoopBounds
-from .passes.unify_thread_bindings import UnifyThreadBindings
 from .passes.vectorize_accumulators import VectorizeAccumulators
 from .passes.vectorize_reducers import VectorizeReducers
 from .thread_passes.check_launch import CheckLaunch

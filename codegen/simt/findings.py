@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from ...errors import Json
-from ..errors import DivergentBarrierError, KernelError
+from ...ir.kernel_errors import DivergentBarrierError
+from ..errors import KernelError
 from .provenance import StatementSite
 
 FindingKind: TypeAlias = Literal[

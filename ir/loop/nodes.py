@@ -26,6 +26,9 @@ AccessMode: TypeAlias = Literal["in", "out", "inout", "state"]
 INTRINSIC: Final = "intrinsic"
 """The annotation key of a tensorized block; its value is the name of the intrinsic."""
 
+STORAGE_ALIGN: Final = "storage_align"
+"""The annotation key of blocks that write a padded buffer: ``(axis, factor, offset)``."""
+
 LetMode: TypeAlias = Literal["proved", "checked", "clamped"]
 Attribute: TypeAlias = "bool | int | float | str | Expr | tuple[Attribute, ...]"
 Attributes: TypeAlias = "tuple[tuple[str, Attribute], ...]"

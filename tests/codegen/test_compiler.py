@@ -21,13 +21,10 @@ from tilewright.codegen.compiler import (
     compile_artifact,
     default_scheduled,
 )
-from tilewright.codegen.errors import (
-    CompileCanceledError,
-    CompileTimeoutError,
-    UnrolledCodeError,
-)
+from tilewright.codegen.errors import CompileCanceledError, CompileTimeoutError
 from tilewright.errors import TilewrightError
 from tilewright.ir.dtype import f32
+from tilewright.ir.kernel_errors import UnrolledCodeError
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Element, Unary
 from tilewright.ir.module import Module

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tilewright.codegen import compile
-from tilewright.codegen.errors import (
+from tilewright.codegen.lower import lower_kernel
+from tilewright.ir.kernel_errors import (
     KernelProgramError,
     KernelStatementError,
     LaunchLimitError,
@@ -14,7 +15,6 @@ from tilewright.codegen.errors import (
     UnboundKernelError,
     shown_in,
 )
-from tilewright.codegen.lower import lower_kernel
 from tilewright.ir.script import parse
 from tilewright.target.target import Target
 

@@ -7,15 +7,15 @@ import pytest
 import tilewright as tw
 from tilewright.codegen import stage_results
 from tilewright.codegen.compiler import NothingToCompileError
-from tilewright.codegen.errors import MissingInstructionError, ThreadAxisError
 from tilewright.codegen.lower.pipeline import after_each_pass
 from tilewright.codegen.stage_results import StageResults
 from tilewright.codegen.stages import find_stage
+from tilewright.ir.kernel_errors import MissingInstructionError, ThreadAxisError
 from tilewright.ir.module import Module
 from tilewright.schedules import Schedule
 
-from tests.codegen.lower.passes.test_check_instructions import TILE
 from tests.codegen.test_lowered import CPU, MODULE
+from tests.schedules.launch.test_check_instructions import TILE
 
 
 def names(stage: str, target: tw.Target = CPU) -> tuple[str, ...]:

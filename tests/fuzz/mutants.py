@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     """A function of a key, and of the step and state of a requirement."""
 
 ROOT = Path(tilewright.__file__).parent
-LOWERING = ("codegen/lower",)
+LOWERING = ("codegen/lower", "schedules/launch")
 """The folders whose refusals are disabled."""
 
 COMMON = "step"

@@ -48,6 +48,7 @@ TABLE = Path(__file__).with_name("mutation.json")
 """The committed results, by kind and key of the check."""
 
 TESTS = (
+    "tests/schedules/launch",
     "tests/schedules/primitives",
     "tests/schedules/test_allocations.py",
     "tests/schedules/test_composite.py",
@@ -65,7 +66,6 @@ TESTS = (
     "tests/codegen/lower/host",
     "tests/codegen/lower/math/test_expansion.py",
     "tests/codegen/lower/passes",
-    "tests/codegen/lower/test_machine_dtypes.py",
     "tests/codegen/lower/test_pipeline.py",
     "tests/codegen/lower/thread_passes",
     "tests/codegen/lower/to_thread/test_cpu_intrinsics.py",

@@ -8,11 +8,10 @@ from unittest import mock
 
 import numpy as np
 
-from tilewright.codegen import errors as gpu
-from tilewright.codegen.errors import MissingInstructionError
 from tilewright.codegen.llvm import emit_module, parallel
 from tilewright.codegen.lower import lower_kernel
 from tilewright.errors import TilewrightError
+from tilewright.ir import kernel_errors as gpu
 from tilewright.ir.dtype import from_numpy
 from tilewright.ir.interpreter import call_prim, compare, interpreted, run_prim
 from tilewright.ir.loop.nodes import BufferParam
@@ -40,7 +39,7 @@ SIMT = Target("simt")
 REFUSALS = (
     gpu.UnboundKernelError, gpu.ThreadAxisError, gpu.LaunchLimitError, gpu.SharedMemoryError,
     gpu.MissingDTypeError, gpu.MemoryScopeError, gpu.DivergentBarrierError, gpu.WarpError,
-    gpu.KernelStatementError, MissingInstructionError,
+    gpu.KernelStatementError, gpu.MissingInstructionError,
 )  # fmt: skip
 """Errors that lowering may raise for a program whose schedule is incomplete or for another
 machine."""

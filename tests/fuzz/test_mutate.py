@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile
-from tilewright.codegen.errors import FactError, UnboundKernelError
+from tilewright.codegen.errors import FactError
 from tilewright.codegen.lower import lower_kernel
+from tilewright.ir.kernel_errors import UnboundKernelError
 from tilewright.ir.script import parse
 from tilewright.ir.verify import UnprovedAccessError, check_proved, violations
 from tilewright.schedules.handles import LoopRef

@@ -11,7 +11,7 @@ from ....ir.loop.nodes import Bind, Buffer, Element, For, Let, Load, PrimFunc, S
 from ....ir.loop.visit import children, walk_element
 from ....ir.sizes import shape_bytes
 from ....ir.symbolic import const_value
-from ..annotations import own_iterations
+from ....schedules.launch.annotations import own_iterations
 
 STACK_LIMIT: Final = 16 * 1024
 """The largest temporary on the stack, in bytes."""

@@ -6,26 +6,14 @@ from dataclasses import replace
 
 from ....ir.identity import Uid
 from ....ir.loop.memory_scopes import PRIVATE
-from ....ir.loop.nodes import (
-    INTRINSIC,
-    Bind,
-    Block,
-    For,
-    If,
-    Let,
-    Load,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-)
+from ....ir.loop.nodes import INTRINSIC, Bind, Block, For, If, Let, Load, PrimFunc, Seq, Stmt, Store
 from ....ir.loop.visit import children, loads, stores, transform, walk_element, with_children
 from ....ir.symbolic import Bool, all_of, const_value, eq
+from ....schedules.launch.annotations import ACROSS, ONCE, REPEATED
+from ....schedules.launch.lowering_pass import GPU, Pass
 from ....target.gpus import THREAD_AXES
 from ....target.target import Target
 from ..analysis.launch_axes import launch_axes
-from ..annotations import ACROSS, ONCE, REPEATED
-from ..lowering_pass import GPU, Pass
 
 
 class GuardSingleThread(Pass):

@@ -29,9 +29,9 @@ from ....ir.symbolic import (
     negate,
 )
 from ....ir.symbolic.assumptions import Assumptions
+from ....schedules.launch.lowering_pass import CPU, Pass
 from ....target.target import Target
 from ..analysis.linear_limits import solve
-from ..lowering_pass import CPU, Pass
 from .prune_branches import prune
 
 MAX_TAIL_COPIES = 16

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from ....ir.loop.nodes import For, PrimFunc, Stmt
 from ....ir.symbolic.assumptions import Assumptions
+from ....schedules.launch.lowering_pass import GPU, Pass
 from ....target.gpus import THREAD_AXES
 from ....target.target import Target
-from ..lowering_pass import GPU, Pass
 from .lift_tail_guards import lift_tail_guards
 
 

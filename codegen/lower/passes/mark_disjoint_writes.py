@@ -14,10 +14,10 @@ from ....ir.identity import Uid
 from ....ir.loop.nodes import INTRINSIC, Block, Buffer, For, Let, PrimFunc
 from ....ir.loop.visit import loads, stores, walk
 from ....ir.symbolic import Expr, Facts, Var, const_value, free_vars, linear_form, substitute
+from ....schedules.launch.annotations import DISJOINT, IN_PLACE, OWN_PARTS
+from ....schedules.launch.lowering_pass import GPU, Pass
 from ....target.gpus import BLOCK_AXES, THREAD_AXES
 from ....target.target import Target
-from ..annotations import DISJOINT, IN_PLACE, OWN_PARTS
-from ..lowering_pass import GPU, Pass
 
 _AXES: Final = frozenset((*BLOCK_AXES, *THREAD_AXES))
 

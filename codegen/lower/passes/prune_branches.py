@@ -8,8 +8,8 @@ from ....ir.loop.nodes import For, If, PrimFunc, Seq, Stmt
 from ....ir.loop.visit import children, seq, with_children
 from ....ir.symbolic import FALSE, TRUE, negate
 from ....ir.symbolic.assumptions import Assumptions
+from ....schedules.launch.lowering_pass import Pass
 from ....target.target import Target
-from ..lowering_pass import Pass
 
 EMPTY = Seq(())
 

@@ -38,9 +38,9 @@ from ....ir.loop.scans import Scanning, scanning
 from ....ir.loop.straight_line import joined, statements_of, used_binds
 from ....ir.loop.visit import Rebuilder, all_buffers, elements, seq, walk_element
 from ....ir.symbolic import Expr, Var, as_expr, var
+from ....schedules.launch.lowering_pass import Pass
 from ....target.target import Target
 from ..complex_values import ComplexValues, Pair, Parts
-from ..lowering_pass import Pass
 
 _ZERO, _ONE, _TWO = as_expr(0), as_expr(1), as_expr(2)
 _NOTHING = Seq(())

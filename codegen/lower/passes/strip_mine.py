@@ -7,9 +7,9 @@ from dataclasses import replace
 from ....ir.loop.nodes import For, If, PrimFunc, Stmt
 from ....ir.loop.visit import loads, stores, substitute_in, transform
 from ....ir.symbolic import as_expr, ceildiv, const_value, var
+from ....schedules.launch.lowering_pass import Pass
 from ....target.cpus import Cpu
 from ....target.target import Target
-from ..lowering_pass import Pass
 from ..vector_unit import vector_unit
 
 MAX_VECTOR_REGISTERS = 16

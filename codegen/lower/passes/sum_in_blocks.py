@@ -43,8 +43,8 @@ from ....ir.symbolic import (
     minimum,
     var,
 )
+from ....schedules.launch.lowering_pass import Pass
 from ....target.target import Target
-from ..lowering_pass import Pass
 from .vectorize_accumulators import MAX_ACCUMULATOR_BYTES, largest_uid
 
 SUM_TERMS: Final = 32

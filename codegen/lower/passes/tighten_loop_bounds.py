@@ -6,20 +6,11 @@ from dataclasses import replace
 
 from ....ir.loop.nodes import Block, For, If, Let, PrimFunc, Seq, Stmt
 from ....ir.loop.visit import children, substitute_in, with_children
-from ....ir.symbolic import (
-    Bool,
-    Expr,
-    Le,
-    Lt,
-    Var,
-    conjuncts,
-    maximum,
-    minimum,
-)
+from ....ir.symbolic import Bool, Expr, Le, Lt, Var, conjuncts, maximum, minimum
 from ....ir.symbolic.assumptions import Assumptions
+from ....schedules.launch.lowering_pass import CPU, Pass
 from ....target.target import Target
 from ..analysis.linear_limits import solve
-from ..lowering_pass import CPU, Pass
 
 _NONE: frozenset[Bool] = frozenset()
 _NO_LANES: frozenset[Var] = frozenset()

@@ -12,19 +12,11 @@ from ....ir.dtype import DType
 from ....ir.identity import Uid
 from ....ir.loop.combiners import Combiner, identity_of
 from ....ir.loop.nodes import Binary, Block, Buffer, For, If, Let, Load, PrimFunc, Stmt, Store
-from ....ir.loop.visit import (
-    children,
-    loads,
-    seq,
-    substitute_in,
-    transform,
-    walk,
-    with_children,
-)
+from ....ir.loop.visit import children, loads, seq, substitute_in, transform, walk, with_children
 from ....ir.sizes import storage_bytes
 from ....ir.symbolic import TRUE, Bool, Expr, Var, all_of, as_expr, conjuncts, const_value, var
+from ....schedules.launch.lowering_pass import CPU, Pass
 from ....target.target import Target
-from ..lowering_pass import CPU, Pass
 from ..vector_unit import vector_unit
 
 MAX_ACCUMULATOR_BYTES = 4096

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ....ir.kernel_errors import LaunchLimitError, SharedMemoryError, WarpError
 from ....ir.symbolic import Expr, Var, const_value
 from ....ir.thread.function import ThreadAxis, ThreadFunc
 from ....ir.thread.nodes import Allocate, Body, If, Let, Loop, MachineOp, Reg, Stmt, Value, While
@@ -16,10 +17,9 @@ from ....ir.thread.visit import (
     walk,
     walk_values,
 )
+from ....schedules.launch.lowering_pass import GPU, ThreadPass
 from ....target.gpus import THREAD_AXES, WARP, limits_of
 from ....target.target import Target
-from ...errors import LaunchLimitError, SharedMemoryError, WarpError
-from ..lowering_pass import GPU, ThreadPass
 
 
 class CheckLaunch(ThreadPass):

@@ -14,6 +14,7 @@ from typing import ClassVar, Final, Self
 
 from ....ir.analysis.thread_accesses import AccessKey, ThreadAccesses
 from ....ir.identity import Uid
+from ....ir.kernel_errors import AsyncOperationError, DivergentBarrierError
 from ....ir.loop.nodes import INTRINSIC, Block, PrimFunc
 from ....ir.loop.visit import walk
 from ....ir.symbolic import Bool, Expr, Facts, Var, const_value, is_proved
@@ -35,12 +36,18 @@ from ....ir.thread.nodes import (
 )
 from ....ir.thread.types import GLOBAL_POINTER, PointerType
 from ....ir.thread.visit import bodies, value_terms, walk as walk_statements, walk_values
+from ....schedules.launch.annotations import (
+    ACROSS,
+    DISJOINT,
+    IN_PLACE,
+    REPEATED,
+    marked_blocks,
+    marked_buffers,
+)
+from ....schedules.launch.lowering_pass import GPU, ThreadPass
 from ....target.gpus import THREAD_AXES
 from ....target.target import Target
-from ...errors import AsyncOperationError, DivergentBarrierError
 from ..analysis.memory_effects import MemoryAccess, fixed_axes, may_conflict, memory_accesses
-from ..annotations import ACROSS, DISJOINT, IN_PLACE, REPEATED, marked_blocks, marked_buffers
-from ..lowering_pass import GPU, ThreadPass
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,10 @@ from ....ir.thread.nodes import (
     Value,
 )
 from ....ir.thread.visit import statement_values, walk, walk_values
+from ....schedules.launch.lowering_pass import ANY, ThreadPass
 from ....target.target import Target
 from ...llvm.processor import resolve
 from ..analysis.index_width import index_width, lane_variables, ranges_of
-from ..lowering_pass import ANY, ThreadPass
 
 LONG_BITS: Final = 64
 """The number of bits of an integer that may be a size."""

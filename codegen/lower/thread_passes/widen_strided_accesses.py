@@ -34,17 +34,10 @@ from ....ir.thread.nodes import (
 from ....ir.thread.rewrite import ValueRewriter
 from ....ir.thread.types import VectorType
 from ....ir.thread.visit import statement_values, walk, walk_values
+from ....schedules.launch.lowering_pass import CPU, ThreadPass
 from ....target.cpus import Cpu
 from ....target.target import Target
-from ..lane_shuffles import (
-    Periods,
-    Piece,
-    deinterleaved,
-    interleaved,
-    piece_mask,
-    reversed_lanes,
-)
-from ..lowering_pass import CPU, ThreadPass
+from ..lane_shuffles import Periods, Piece, deinterleaved, interleaved, piece_mask, reversed_lanes
 from ..vector_unit import vector_unit
 
 MAX_STEP: Final = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ....ir.kernel_errors import KernelStatementError
 from ....ir.loop import nodes as loop
 from ....ir.loop.visit import substitute_in
 from ....ir.symbolic import (
@@ -23,7 +24,6 @@ from ....schedules.intrinsics.nest import ImperfectNest, nest_of
 from ....schedules.intrinsics.registry import intrinsic_of
 from ....schedules.intrinsics.windows import Window
 from ....target.gpus import WARP
-from ...errors import KernelStatementError
 from .buffer_addresses import BufferAddresses
 from .context import LoweringContext
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ....ir.analysis import update_of
+from ....ir.kernel_errors import KernelStatementError
 from ....ir.loop import nodes as loop
 from ....ir.loop.combiners import COMBINERS, Combiner
 from ....ir.loop.visit import loads, walk as preorder
@@ -31,9 +32,8 @@ from ....ir.thread.nodes import (
 from ....ir.thread.operations.nvidia import TRAP
 from ....ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER, VectorType
 from ....schedules.intrinsics.registry import intrinsic_of
+from ....schedules.launch.annotations import ACROSS, ATOMIC, SEPARATOR
 from ....target.gpus import THREAD, WARP
-from ...errors import KernelStatementError
-from ..annotations import ACROSS, ATOMIC, SEPARATOR
 from .bounds_checks import Access
 from .buffer_addresses import size_of
 from .context import Lanes, LoweringContext

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....ir.analysis import writes
-from ....ir.loop.nodes import Block
+from ....ir.loop.nodes import STORAGE_ALIGN, Block
 from ....ir.loop.visit import replace_statement
 from ...apply import Primitive, Rewrite
 from ...checks import temporary_problems
@@ -16,9 +16,6 @@ from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
-
-STORAGE_ALIGN = "storage_align"
-"""The annotation of the blocks that write the buffer, with value ``(axis, factor, offset)``."""
 
 
 @primitive(family="layout", returns=None)

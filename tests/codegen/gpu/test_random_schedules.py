@@ -6,12 +6,8 @@ import random
 
 import pytest
 
-from tilewright.codegen.errors import (
-    DivergentBarrierError,
-    MemoryScopeError,
-    UnboundKernelError,
-)
 from tilewright.codegen.lower import lower_kernel
+from tilewright.ir.kernel_errors import DivergentBarrierError, MemoryScopeError, UnboundKernelError
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule, StepError
 

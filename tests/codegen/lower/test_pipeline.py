@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.codegen.errors import UnrolledCodeError
 from tilewright.codegen.lower.pipeline import lower_kernel
 from tilewright.ir.dtype import f32
+from tilewright.ir.kernel_errors import UnrolledCodeError
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Binary
 from tilewright.ir.script import parse

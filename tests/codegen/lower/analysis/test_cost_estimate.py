@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tilewright.codegen.lower.analysis.cost_estimate import estimated_work
-from tilewright.codegen.lower.passes.realize_blocks import RealizeBlocks
 from tilewright.ir.loop.decompose import decomposed
 from tilewright.ir.loop.nodes import PrimFunc
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import evaluate
+from tilewright.schedules.launch.realize_blocks import RealizeBlocks
 from tilewright.target.target import Target
 
 from tests.ir.script.texts import unverified

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pytest
 
-from tilewright.codegen.lower.annotations import with_block_names
 from tilewright.codegen.lower.pipeline import PASSES
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.verify import violations
+from tilewright.schedules.launch.annotations import with_block_names
 from tilewright.target.target import Target
 
 from tests.codegen.arrays import data, outputs

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.errors import MemoryScopeError
 from tilewright.ir.interpreter import call_prim
+from tilewright.ir.kernel_errors import MemoryScopeError
 from tilewright.ir.loop.visit import allocations
 from tilewright.ir.script import parse
 from tilewright.ir.verify import IllFormedProgramError

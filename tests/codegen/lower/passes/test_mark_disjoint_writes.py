@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.lower.annotations import DISJOINT, IN_PLACE, marked_blocks, marked_buffers
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.visit import walk
-
-from tests.codegen.lower.passes.running import (
-    GPU,
-    both,
-    comparison,
-    program,
-    racing,
-    same_results,
+from tilewright.schedules.launch.annotations import (
+    DISJOINT,
+    IN_PLACE,
+    marked_blocks,
+    marked_buffers,
 )
+
+from tests.codegen.lower.passes.running import GPU, both, comparison, program, racing, same_results
 
 NAME = "mark_disjoint_writes"
 

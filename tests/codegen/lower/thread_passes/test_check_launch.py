@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.errors import LaunchLimitError, SharedMemoryError, WarpError
 from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.lower.thread_passes.check_launch import (
     CheckLaunch,
@@ -13,6 +12,7 @@ from tilewright.codegen.lower.thread_passes.check_launch import (
     check_warps,
     shared_parts,
 )
+from tilewright.ir.kernel_errors import LaunchLimitError, SharedMemoryError, WarpError
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, var
 from tilewright.ir.thread.function import ThreadAxis

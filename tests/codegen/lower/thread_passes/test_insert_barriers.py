@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile
-from tilewright.codegen.errors import AsyncOperationError, DivergentBarrierError
 from tilewright.codegen.lower.thread_passes import insert_barriers
 from tilewright.codegen.lower.thread_passes.insert_barriers import InsertBarriers
+from tilewright.ir.kernel_errors import AsyncOperationError, DivergentBarrierError
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, eq, is_proved, var
 from tilewright.ir.thread.nodes import (

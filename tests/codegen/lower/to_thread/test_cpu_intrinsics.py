@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.errors import MissingInstructionError
 from tilewright.codegen.llvm import assembly, compile_text, emit_module
 from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.lower.to_thread.cpu_intrinsics import IntrinsicMismatchError
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.interpreter.rounding import gamma
+from tilewright.ir.kernel_errors import MissingInstructionError
 from tilewright.ir.loop.nodes import PrimFunc
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse, to_text

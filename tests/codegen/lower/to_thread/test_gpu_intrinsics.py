@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from tilewright.codegen.errors import KernelStatementError
 from tilewright.codegen.lower import lower_kernel, pipeline
+from tilewright.ir.kernel_errors import KernelStatementError
 from tilewright.ir.loop.nodes import PrimFunc
 from tilewright.ir.loop.visit import stores
 from tilewright.ir.script import parse

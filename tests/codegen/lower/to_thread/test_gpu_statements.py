@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.codegen.errors import KernelStatementError
 from tilewright.codegen.lower import lower_kernel
+from tilewright.ir.kernel_errors import KernelStatementError
 from tilewright.ir.script import parse
 from tilewright.ir.thread.nodes import AtomicUpdate
 from tilewright.ir.thread.visit import walk

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tilewright
-from tilewright.codegen.errors import KernelStatementError
 from tilewright.ir.interpreter import run_prim
+from tilewright.ir.kernel_errors import KernelStatementError
 from tilewright.ir.script import parse
 
 from tests.codegen.arrays import data, outputs

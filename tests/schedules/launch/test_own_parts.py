@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tilewright.codegen.lower import lower_kernel
-from tilewright.codegen.lower.analysis.own_parts import writes_own_part
 from tilewright.codegen.lower.passes.compact_buffers import CompactBuffers
-from tilewright.codegen.lower.passes.realize_blocks import RealizeBlocks
 from tilewright.ir.analysis import tree_of
 from tilewright.ir.analysis.occurrences import occurrences
 from tilewright.ir.loop.nodes import PrimFunc
 from tilewright.ir.script import parse
 from tilewright.ir.thread.text import to_text
 from tilewright.schedules import Schedule
+from tilewright.schedules.launch.own_parts import writes_own_part
+from tilewright.schedules.launch.realize_blocks import RealizeBlocks
 from tilewright.target.target import Target
 
 CPU = Target("cpu", features=("avx2",))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 
-from ....ir.analysis import Interval, injective_in, interval_of, ranges_of, union
-from ....ir.analysis.occurrences import Occurrence, never_equal, occurrences
-from ....ir.analysis.thread_accesses import in_one_thread_block
-from ....ir.loop.nodes import Buffer, For, PrimFunc
-from ....ir.loop.ranges import loop_var
-from ....ir.symbolic import Expr, Facts, const_value
-from ....target.gpus import BLOCK_AXES
-from ....target.target import Target
-from ...errors import MemoryScopeError
-from ..lowering_pass import GPU, Pass
-from .compact_buffers import common_loops
+from ...ir.analysis import Interval, injective_in, interval_of, ranges_of, union
+from ...ir.analysis.occurrences import Occurrence, never_equal, occurrences
+from ...ir.analysis.thread_accesses import in_one_thread_block
+from ...ir.kernel_errors import MemoryScopeError
+from ...ir.loop.nodes import Buffer, For, PrimFunc
+from ...ir.loop.ranges import loop_var
+from ...ir.symbolic import Expr, Facts, const_value
+from ...target.gpus import BLOCK_AXES
+from ...target.target import Target
+from .compaction import common_loops
+from .lowering_pass import GPU, Pass
 
 
 class CheckInterblockMemory(Pass):

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....ir.loop.nodes import (
+from ...ir.kernel_errors import ThreadAxisError, UnboundKernelError, WarpError
+from ...ir.loop.nodes import (
     INTRINSIC,
     Alloc,
     Attributes,
@@ -18,15 +19,14 @@ from ....ir.loop.nodes import (
     Stmt,
     Store,
 )
-from ....ir.loop.ranges import is_empty, loop_var
-from ....ir.loop.visit import children, stores, substitute_in, walk, with_children
-from ....ir.symbolic import Const, Expr, Var, as_expr, const_value, free_vars, to_text
-from ....schedules.intrinsics.registry import intrinsic_of
-from ....target.gpus import BLOCK_AXES, TAGS, THREAD_AXES, WARP
-from ....target.target import Target
-from ...errors import ThreadAxisError, UnboundKernelError, WarpError
-from ..annotations import ONCE, OWN_AXES
-from ..lowering_pass import GPU, Pass
+from ...ir.loop.ranges import is_empty, loop_var
+from ...ir.loop.visit import children, stores, substitute_in, walk, with_children
+from ...ir.symbolic import Const, Expr, Var, as_expr, const_value, free_vars, to_text
+from ...target.gpus import BLOCK_AXES, TAGS, THREAD_AXES, WARP
+from ...target.target import Target
+from ..intrinsics.registry import intrinsic_of
+from .annotations import ONCE, OWN_AXES
+from .lowering_pass import GPU, Pass
 
 NO_UID: Final = -1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.errors import MemoryScopeError
+from tilewright.ir.kernel_errors import MemoryScopeError
 
 from tests.codegen.gpu.running import agrees
 from tests.codegen.lower.passes.running import (

@@ -7,14 +7,7 @@ import pytest
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.visit import walk
 
-from tests.codegen.lower.passes.running import (
-    CPU,
-    after,
-    both,
-    comparison,
-    program,
-    same_results,
-)
+from tests.codegen.lower.passes.running import CPU, after, both, comparison, program, same_results
 
 NAME = "realize_blocks"
 

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen.errors import MissingInstructionError
+from tilewright.ir.kernel_errors import MissingInstructionError
 from tilewright.target import host
 from tilewright.target.target import Target
 
-from tests.codegen.lower.passes.running import (
-    CPU,
-    GPU,
-    after,
-    check_comparison,
-    program,
-    rejected,
-)
+from tests.codegen.lower.passes.running import CPU, GPU, after, check_comparison, program, rejected
 
 NAME = "check_instructions"
 

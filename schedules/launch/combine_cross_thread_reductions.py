@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....ir.analysis import reduction_of, tree_of, writes, writes_disjoint
-from ....ir.analysis.accesses import bindings_of, ranges_of
-from ....ir.analysis.intervals import interval_of
-from ....ir.analysis.scatter import scatter_updates
-from ....ir.loop.decompose import Namer, Start, around, namer_of, split_off, without_init
-from ....ir.loop.memory_scopes import COMMON
-from ....ir.loop.nodes import (
+from ...ir.analysis import reduction_of, tree_of, writes, writes_disjoint
+from ...ir.analysis.accesses import bindings_of, ranges_of
+from ...ir.analysis.intervals import interval_of
+from ...ir.analysis.scatter import scatter_updates
+from ...ir.kernel_errors import KernelStatementError
+from ...ir.loop.decompose import Namer, Start, around, namer_of, split_off, without_init
+from ...ir.loop.memory_scopes import COMMON
+from ...ir.loop.nodes import (
     Bind,
     Block,
     Buffer,
@@ -25,17 +26,16 @@ from ....ir.loop.nodes import (
     Stmt,
     Store,
 )
-from ....ir.loop.reducers import Reducing, combined
-from ....ir.loop.regions import access_regions
-from ....ir.loop.straight_line import joined
-from ....ir.loop.visit import loads, path_to, replace_statement, seq, stores, substitute_in, walk
-from ....ir.symbolic import TRUE, Expr, Facts, Var, as_expr, const_value, free_vars, substitute
-from ....target.gpus import TAGS, THREAD_AXES
-from ....target.target import Target
-from ...errors import KernelStatementError
-from ..annotations import ACROSS, ATOMIC, SEPARATOR
-from ..lowering_pass import GPU, Pass
-from ..machine_dtypes import require_machine_dtype
+from ...ir.loop.reducers import Reducing, combined
+from ...ir.loop.regions import access_regions
+from ...ir.loop.straight_line import joined
+from ...ir.loop.visit import loads, path_to, replace_statement, seq, stores, substitute_in, walk
+from ...ir.symbolic import TRUE, Expr, Facts, Var, as_expr, const_value, free_vars, substitute
+from ...target.gpus import TAGS, THREAD_AXES
+from ...target.target import Target
+from .annotations import ACROSS, ATOMIC, SEPARATOR
+from .lowering_pass import GPU, Pass
+from .machine_dtypes import require_machine_dtype
 
 
 class CombineCrossThreadReductions(Pass):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.errors import MissingDTypeError
+from tilewright.ir.kernel_errors import MissingDTypeError
 
 SIMT = tw.Target("simt")
 

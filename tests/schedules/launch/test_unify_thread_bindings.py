@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.codegen.errors import ThreadAxisError, UnboundKernelError, WarpError
 from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.lower.analysis.launch_axes import launch_axes
+from tilewright.ir.kernel_errors import ThreadAxisError, UnboundKernelError, WarpError
 from tilewright.ir.loop.nodes import For, Stmt
 from tilewright.ir.loop.visit import transform
 from tilewright.ir.script import parse

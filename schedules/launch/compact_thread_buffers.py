@@ -6,22 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from ....ir.analysis import Tree, tree_of, written_before_read
-from ....ir.analysis.allocations import loops_around
-from ....ir.analysis.occurrences import Occurrence
-from ....ir.analysis.thread_accesses import in_own_parts
-from ....ir.loop.memory_scopes import OF_BLOCK, PRIVATE
-from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
-from ....ir.loop.visit import stores, walk
-from ....ir.sizes import storage_bytes
-from ....ir.symbolic import Expr, Var, as_expr, const_value, product, to_text
-from ....schedules.primitives.layout.storage_align import STORAGE_ALIGN
-from ....target.gpus import BLOCK_AXES, THREAD_AXES
-from ....target.target import Target
-from ...errors import MemoryScopeError
-from ..annotations import ATOMIC, OWN_AXES, with_notes
-from ..lowering_pass import GPU, Pass
-from .compact_buffers import (
+from ...ir.analysis import Tree, tree_of, written_before_read
+from ...ir.analysis.allocations import loops_around
+from ...ir.analysis.occurrences import Occurrence
+from ...ir.analysis.thread_accesses import in_own_parts
+from ...ir.kernel_errors import MemoryScopeError
+from ...ir.loop.memory_scopes import OF_BLOCK, PRIVATE
+from ...ir.loop.nodes import STORAGE_ALIGN, Block, Buffer, For, PrimFunc, Stmt
+from ...ir.loop.visit import stores, walk
+from ...ir.sizes import storage_bytes
+from ...ir.symbolic import Expr, Var, as_expr, const_value, product, to_text
+from ...target.gpus import BLOCK_AXES, THREAD_AXES
+from ...target.target import Target
+from .annotations import ATOMIC, OWN_AXES, with_notes
+from .compaction import (
     CompactedBuffer,
     Part,
     Rebase,
@@ -35,6 +33,7 @@ from .compact_buffers import (
     shrunk,
     unproved,
 )
+from .lowering_pass import GPU, Pass
 
 MAX_IMPLICIT_SHARED_BYTES: Final = 16 * 1024
 """The largest ``global`` temporary, in bytes, that is moved to shared memory."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...ir.kernel_errors import MissingDTypeError
 from ...ir.loop.nodes import Block, Buffer
-from ..errors import MissingDTypeError
 
 
 def require_machine_dtype(

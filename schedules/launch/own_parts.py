@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from ....ir.analysis import (
-    Interval,
-    Tree,
-    interval_of,
-    ranges_of,
-    union,
-    values_of,
-    within_loops,
-)
-from ....ir.analysis.occurrences import Occurrence, separated_by
-from ....ir.loop.nodes import For, Let
-from ....ir.symbolic import Expr, Facts, Var, free_vars, is_proved, linear_form, substitute
+from ...ir.analysis import Interval, Tree, interval_of, ranges_of, union, values_of, within_loops
+from ...ir.analysis.occurrences import Occurrence, separated_by
+from ...ir.loop.nodes import For, Let
+from ...ir.symbolic import Expr, Facts, Var, free_vars, is_proved, linear_form, substitute
 
 
 def writes_own_part(loop: For, accesses: list[Occurrence], tree: Tree) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ....ir.loop.decompose import decomposed
-from ....ir.loop.nodes import PrimFunc
-from ....target.target import Target
-from ..lowering_pass import Pass
+from ...ir.loop.decompose import decomposed
+from ...ir.loop.nodes import PrimFunc
+from ...target.target import Target
+from .lowering_pass import Pass
 
 
 class DecomposeReductions(Pass):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....ir.analysis import tree_of
-from ....ir.analysis.entry_checks import terms_of
-from ....ir.analysis.occurrences import Occurrence, occurrences, separated_by
-from ....ir.loop.nodes import (
+from ...ir.analysis import tree_of
+from ...ir.analysis.entry_checks import terms_of
+from ...ir.analysis.occurrences import Occurrence, occurrences, separated_by
+from ...ir.loop.nodes import (
     INTRINSIC,
     Alloc,
     Bind,
@@ -22,7 +22,7 @@ from ....ir.loop.nodes import (
     Stmt,
     Store,
 )
-from ....ir.loop.visit import (
+from ...ir.loop.visit import (
     Rebuilder,
     children,
     loads,
@@ -31,10 +31,10 @@ from ....ir.loop.visit import (
     walk_element,
     with_children,
 )
-from ....ir.symbolic import Bool, Expr, Facts, Var
-from ....target.target import Target
-from ..annotations import ACROSS
-from ..lowering_pass import GPU, Pass
+from ...ir.symbolic import Bool, Expr, Facts, Var
+from ...target.target import Target
+from .annotations import ACROSS
+from .lowering_pass import GPU, Pass
 
 
 class LowerVirtualThreads(Pass):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ....ir.loop.nodes import Block, PrimFunc
-from ....ir.loop.visit import walk
-from ....schedules.intrinsics.registry import intrinsic_of
-from ....target import host
-from ....target.target import Target, provides
-from ...errors import MissingInstructionError
-from ..lowering_pass import Pass
+from ...ir.kernel_errors import MissingInstructionError
+from ...ir.loop.nodes import Block, PrimFunc
+from ...ir.loop.visit import walk
+from ...target import host
+from ...target.target import Target, provides
+from ..intrinsics.registry import intrinsic_of
+from .lowering_pass import Pass
 
 
 class CheckInstructions(Pass):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....ir.loop.nodes import Block, If, PrimFunc, Stmt
-from ....ir.loop.visit import substitute_in, transform
-from ....ir.symbolic import TRUE
-from ....target.target import Target
-from ..lowering_pass import Pass
+from ...ir.loop.nodes import Block, If, PrimFunc, Stmt
+from ...ir.loop.visit import substitute_in, transform
+from ...ir.symbolic import TRUE
+from ...target.target import Target
+from .lowering_pass import Pass
 
 
 class RealizeBlocks(Pass):

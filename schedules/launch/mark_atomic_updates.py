@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from ....ir.analysis import (
+from ...ir.analysis import (
     OWN,
     Tree,
     bound_kinds,
@@ -14,19 +14,19 @@ from ....ir.analysis import (
     tree_of,
     writes_disjoint,
 )
-from ....ir.analysis.scatter import scatter_updates
-from ....ir.loop.decompose import around
-from ....ir.loop.memory_scopes import COMMON, PRIVATE
-from ....ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
-from ....ir.loop.visit import transform
-from ....ir.symbolic import const_value
-from ....target.gpus import BLOCK_AXES, THREAD_AXES
-from ....target.target import Target
-from ...errors import MemoryScopeError
-from ..annotations import ATOMIC
-from ..lowering_pass import GPU, Pass
-from ..machine_dtypes import require_machine_dtype
+from ...ir.analysis.scatter import scatter_updates
+from ...ir.kernel_errors import MemoryScopeError
+from ...ir.loop.decompose import around
+from ...ir.loop.memory_scopes import COMMON, PRIVATE
+from ...ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
+from ...ir.loop.visit import transform
+from ...ir.symbolic import const_value
+from ...target.gpus import BLOCK_AXES, THREAD_AXES
+from ...target.target import Target
+from .annotations import ATOMIC
 from .combine_cross_thread_reductions import repeated_part, spatial_loops
+from .lowering_pass import GPU, Pass
+from .machine_dtypes import require_machine_dtype
 
 _SHARED: Final = frozenset({"shared"})
 

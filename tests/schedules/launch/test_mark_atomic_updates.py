@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile as build
-from tilewright.codegen.errors import KernelError, MemoryScopeError
+from tilewright.codegen.errors import KernelError
 from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.simt.findings import TrapError
 from tilewright.ir.dtype import dtype as dtype_of
 from tilewright.ir.interpreter import run_prim
+from tilewright.ir.kernel_errors import MemoryScopeError
 from tilewright.ir.script import parse
 from tilewright.ir.thread.text import to_text
 from tilewright.schedules import Schedule

@@ -1,0 +1,1 @@
+"""Loop IR of a kernel prepared for its launch, and the checks of the launch."""
