@@ -20,7 +20,7 @@ from ..ir.loop.straight_line import single_store, straight_line
 from ..ir.loop.visit import loads, stores, walk_element
 from ..ir.symbolic import Expr, const_value, free_vars
 from ..ir.symbolic.terms import Mod
-from .primitives.graph.collapse_dims import nests
+from .primitives.graph.collapse_dims import has_no_loop, nests
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,15 @@ def classify(func: PrimFunc) -> Pattern:
     """Return the pattern of an unscheduled kernel.
 
     The blocks of a product and of an element-wise kernel run their whole domain, each iteration
-    once.
+    once. Only copies before a product may have iteration variables without a loop.
     """
-    blocks = nests(func)
+    found = _classified(func, nests(func, units=True))
+    copies = found.prologue if isinstance(found, Matmul) else ()
+    lacking = [b for b in tree_of(func).blocks.values() if any(map(has_no_loop, b.iters))]
+    return found if all(b in copies for b in lacking) else Other()
+
+
+def _classified(func: PrimFunc, blocks: list[Block] | None) -> Pattern:
     if not blocks or any(straight_line(b.body) is None for b in blocks):
         return Other()
     if any(v.kind == "ordered" for b in blocks for v in b.iters):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...ir.loop.nodes import IndexMap
-from ...ir.symbolic import const_value, var
+from ...ir.symbolic import eq, is_proved, var
 from ..apply import Composite
 from ..composite import composite
 from ..handles import BlockRef, Handle, buffer_ref
 from ..machine import machine_of
 from ..patterns import Matmul, classify
+from ..primitives.tensorize.pad_einsum import PadEinsum
 from ..schedule import Schedule
 from ..state import State
 from ._products import product_of, written
@@ -95,14 +96,27 @@ def pack(sch: Schedule, product: BlockRef, columns: int, group: int = 1) -> Bloc
     (2, 16, 32)
     """
     pattern = product_of(sch, product)
-    if group > 1 and (const_value(pattern.depth.extent) or 1) % group:
-        padding = tuple(group if v is pattern.depth else 1 for v in pattern.block.iters)
-        _, copy = sch.pad_einsum(product, padding)
+    padding = padding_of(sch.state, product, pattern, group)
+    if padding is not None:
+        copies = sch.pad_einsum(product, padding.padding)
+        pattern = product_of(sch, product)
+        right = pattern.right.buffer
+        copy = next(c for c in copies if sch.state.block(c).writes[0].buffer is right)
     else:
         operand = buffer_ref(product.function, pattern.right.buffer)
         copy = sch.cache_read(product, operand, "global")
     sch.transform_layout(written(sch, copy), panel_map(pattern, columns, group))
     return copy
+
+
+def padding_of(state: State, product: BlockRef, pattern: Matmul, group: int) -> PadEinsum | None:
+    """Return the step that pads both operands to groups along k; None if k is a multiple."""
+    facts = state.tree(product.function).facts(pattern.block)
+    if is_proved(eq(pattern.depth.extent % group, 0), facts):
+        return None
+    return PadEinsum(
+        product, tuple(group if v is pattern.depth else 1 for v in pattern.block.iters)
+    )
 
 
 def panel_map(pattern: Matmul, columns: int, group: int) -> IndexMap:

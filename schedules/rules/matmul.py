@@ -18,6 +18,7 @@ from ...ir.symbolic import Var, const_value, var
 from ..composite import composite
 from ..handles import BlockRef, FunctionRef, block_ref, buffer_ref
 from ..library._products import written
+from ..library.pack import padding_of
 from ..machine import Machine, Tile, machine_of
 from ..patterns import Matmul, classify
 from ..primitives.graph.hoist_block import HoistBlock
@@ -89,7 +90,7 @@ def schedule_matmul(sch: Schedule, function: FunctionRef) -> None:
     pattern = classify(sch.module.prim(name))
     if not isinstance(pattern, Matmul):
         raise RuleNotApplicableError(f"function {name!r} is not a matrix product")
-    tile = _tile(pattern, machine)
+    tile = _tile(sch, name, pattern, machine)
     if _is_packed(sch, name, pattern):
         _pack(sch, name, pattern, tile)
     versions = _versions(sch, function, pattern) if tile.group == 1 else []
@@ -196,7 +197,7 @@ def _tiled(sch: Schedule, name: str, pattern: Matmul, tile: Tile) -> None:
         sch.schedule_copy(block_ref(name, block), tile.columns, tile.group)
 
 
-def _tile(pattern: Matmul, machine: Machine) -> Tile:
+def _tile(sch: Schedule, name: str, pattern: Matmul, machine: Machine) -> Tile:
     """Return the tile of an instruction if the operands can have its layout, else a plain one."""
     output = pattern.block.writes[0].buffer.dtype
     found = machine.tile_of(pattern.left.dtype, pattern.right.dtype, output)
@@ -207,9 +208,15 @@ def _tile(pattern: Matmul, machine: Machine) -> Tile:
         and _left_is_contiguous(pattern)
     )
     one = 1 in (const_value(pattern.row.extent), const_value(pattern.column.extent))
-    if found.group == 1 or (fits and not one):
+    if found.group == 1 or (fits and not one and _is_groupable(sch, name, pattern, found.group)):
         return found
     return machine.tile(output)
+
+
+def _is_groupable(sch: Schedule, name: str, pattern: Matmul, group: int) -> bool:
+    """Return whether the number of products is a multiple of a group, or can be padded to one."""
+    padding = padding_of(sch.state, block_ref(name, pattern.block), pattern, group)
+    return padding is None or not sch.check(padding)
 
 
 def _left_is_contiguous(pattern: Matmul) -> bool:

@@ -157,15 +157,16 @@ class CollapseDims(Primitive):
             yield cls(FunctionRef(selection.function))
 
 
-def nests(func: PrimFunc) -> list[Block] | None:
+def nests(func: PrimFunc, *, units: bool = False) -> list[Block] | None:
     """Return the blocks of a function if all its nests are plain, else None.
 
     A plain nest has one loop per iteration variable, in order; each binding is the loop variable
-    itself, and there is no predicate.
+    itself, and there is no predicate. With ``units``, an iteration variable of one iteration may
+    have no loop, as in copies.
     """
     blocks: list[Block] = []
     for part in _parts(func):
-        block = _plain_block(part)
+        block = _plain_block(part, units=units)
         if block is None:
             return None
         blocks.append(block)
@@ -176,7 +177,7 @@ def _parts(func: PrimFunc) -> tuple[Stmt, ...]:
     return func.body.body if isinstance(func.body, Seq) else (func.body,)
 
 
-def _plain_block(part: Stmt) -> Block | None:
+def _plain_block(part: Stmt, *, units: bool = False) -> Block | None:
     """Return the block of a plain nest, or None if the nest is not plain."""
     loops: list[For] = []
     inner = part
@@ -187,8 +188,13 @@ def _plain_block(part: Stmt) -> Block | None:
         return None
     if any(isinstance(s, Alloc) for s in walk(inner)):
         return None
-    plain = [v.binding for v in inner.iters] == [f.var for f in loops]
-    return inner if plain else None
+    bindings = [v.binding for v in inner.iters if not (units and has_no_loop(v))]
+    return inner if bindings == [f.var for f in loops] else None
+
+
+def has_no_loop(item: IterVar) -> bool:
+    """Return whether an iteration variable of one iteration is bound to its only value."""
+    return const_value(item.extent) == 1 and const_value(item.binding) == 0
 
 
 @dataclass(frozen=True, slots=True)
