@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..graph.nodes import Binding, ConstantRef, GraphFunc, MatchCast, Value
+from ..graph.nodes import Binding, CallTIR, ConstantRef, GraphFunc, MatchCast, Value
 from ..graph.visit import all_bindings, used_operands, used_values
 
 
@@ -30,3 +30,9 @@ def constants_of(function: GraphFunc) -> set[str]:
     initial = [p.initial for p in function.params if p.initial is not None]
     operands = (*used, *function.returned, *initial)
     return {o.key for o in operands if isinstance(o, ConstantRef)}
+
+
+def called_functions(function: GraphFunc) -> set[str]:
+    """Return the names of the loop-level functions that a function calls."""
+    rights = (b.right for b in all_bindings(function.bindings))
+    return {r.function for r in rights if isinstance(r, CallTIR)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from ...errors import TilewrightError
 from ..dtype import DType
@@ -12,7 +13,8 @@ from ..graph.builder import Argument, AttributeArgument, GraphBuilder, operand
 from ..graph.nodes import Binding, ConstantRef, Operand, TensorInfo, TupleInfo, Value
 from ..graph.operators import Requirement
 from ..graph.visit import info_terms
-from ..identity import NO_ORIGIN, Names, Origins
+from ..identity import NO_ORIGIN, Names, Origins, fresh_name
+from ..loop.nodes import PrimFunc
 from ..module import Array, Constant
 from ..symbolic import (
     Bool,
@@ -50,6 +52,7 @@ class Emitter:
         self.origins: Origins = NO_ORIGIN
         self.constants: dict[str, Constant] = {}
         self._done: dict[tuple[object, ...], Value] = {}
+        self.functions: dict[str, PrimFunc] = {}
         self.symbol_names = Names()
         self._permuted: dict[Operand, tuple[Operand, tuple[int, ...]]] = {}
 
@@ -92,6 +95,12 @@ class Emitter:
         """Compose two consecutive permutations into one."""
         source, first = before
         return self.emit("permute_dims", source, name=name, axes=tuple(first[a] for a in axes))
+
+    def add_function(self, function: PrimFunc) -> str:
+        """Add a loop-level function to the module; return its name, which no other one has."""
+        name = fresh_name(function.name, {"main", *self.functions})
+        self.functions[name] = replace(function, name=name)
+        return name
 
     def tensor(self, value: Value | ConstantRef) -> Imported:
         """Wrap a value of known shape."""

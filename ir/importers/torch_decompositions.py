@@ -9,8 +9,13 @@ from typing import Any, Final
 from .torch_context import HANDLERS, handler_name
 from .torch_sizes import SIZE_FUNCTIONS
 
-CONTROL: Final = {"cond": "_cond", "while_loop": "_while_loop", "scan": "_scan"}
-"""The functions of branches and loops, with the methods of the import that translate them."""
+CONTROL: Final = {
+    "cond": "_cond",
+    "while_loop": "_while_loop",
+    "scan": "_scan",
+    "associative_scan": "_associative_scan",
+}
+"""The functions of branches, loops, and scans, with the methods that translate them."""
 
 WRAPPERS: Final = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 """Operators that run a subgraph in another mode of PyTorch."""

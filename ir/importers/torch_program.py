@@ -14,7 +14,8 @@ from ...progress import ProgressOption, Report, progress_of, tracked
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, Operand, TensorInfo, Value
 from ..module import Module
-from .cleanup import constants_of, without_dead_code
+from .associative_scans import emit_associative_scan
+from .cleanup import called_functions, constants_of, without_dead_code
 from .control_flow import Iteration, LoopForm, emit_choice, emit_loop
 from .elementwise import convert
 from .opaque import opaque_call
@@ -81,7 +82,8 @@ def from_exported_program(
     Returns
     -------
     Module
-        A module with one function, ``main``, whose parameters are the inputs of the program.
+        A module with the function ``main``, whose parameters are the inputs of the program, and
+        one loop-level function for each ``associative_scan`` by an element-wise operation.
 
     Raises
     ------
@@ -127,8 +129,10 @@ def from_exported_program(
         function = without_dead_code(function)
     used = constants_of(function)
     constants = {k: c for k, c in context.constants.items() if k in used}
+    called = called_functions(function)
+    functions = {k: f for k, f in context.functions.items() if k in called}
     return Module(
-        MappingProxyType({function.name: function}),
+        MappingProxyType({function.name: function, **functions}),
         MappingProxyType(constants),
         MappingProxyType({"source": "torch.export"}),
     )
@@ -351,6 +355,15 @@ class _Translator:
             [self._tensor(x) for x in carried], step, count=slices[0].shape[0], elements=slices
         )
         return tuple(emit_loop(self.context, form))
+
+    def _associative_scan(self, combine: Any, terms: Any, given: Any = ()) -> Any:
+        """Translate ``associative_scan`` along axis 0, to which PyTorch moves the axis before."""
+
+        def combined(left: Sequence[Imported], right: Sequence[Imported]) -> list[Imported]:
+            return self._tensors(combine, (*left, *right, *given))
+
+        tensors = [self._tensor(x) for x in terms]
+        return tuple(emit_associative_scan(self.context, combined, tensors))
 
     def _handled(self, node: Any, handler: Any, first: tuple[Any, ...]) -> Any:
         name = str(node.target)

@@ -83,6 +83,13 @@ def permute_(t: TorchContext, x: Imported, axes: Sequence[int]) -> Imported:
     return permute(t, x, axes)
 
 
+@aten("flip")
+def flip(t: TorchContext, x: Imported, axes: Sequence[int]) -> Imported:
+    """Import the reversal of dimensions."""
+    reversed_ = tuple(axis_of(a, x.rank) for a in axes)
+    return t.apply("flip", t.plain(x), axes=reversed_) if reversed_ else x
+
+
 @aten("unsqueeze")
 def unsqueeze(t: TorchContext, x: Imported, axis: int) -> Imported:
     """Import the insertion of a dimension of size 1."""
