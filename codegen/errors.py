@@ -201,6 +201,12 @@ class RunFailedError(RunError):
     """A call that raised an error in the sandbox process."""
 
 
+class UnsharedFunctionError(RunError):
+    """A program for a sandbox process that calls a function which only this process knows."""
+
+    title = "Unshared library function"
+
+
 class RunStartError(RunError):
     """A sandbox process that the system could not start; the message contains its reason."""
 

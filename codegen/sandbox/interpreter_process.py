@@ -19,6 +19,7 @@ from .parent import DEFAULT_TIMEOUT
 from .process import GRACE, Process, signal_name
 from .sampling_plan import Array
 from .shared_arrays import SharedArrays
+from .shared_programs import shared_program
 
 
 def exact_results(
@@ -53,7 +54,8 @@ def exact_results(
     Raises
     ------
     RunError
-        If the run is canceled, exceeds the time limit, rejects the program, or crashes.
+        If the run is canceled, exceeds the time limit, rejects the program, or crashes, or if the
+        program calls a library function that is registered in this process only.
 
     Examples
     --------
@@ -68,6 +70,7 @@ def exact_results(
     array([1., 2.])
     """
     where = f"function {function!r} in the interpreter"
+    module = shared_program(module, where)
     with uninterrupted():
         process = Process()
     process.budget = memory

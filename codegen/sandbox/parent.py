@@ -26,6 +26,7 @@ from ..runtime.executable import Executable
 from .process import GRACE, Process, signal_name
 from .sampling_plan import Array, OnRounds, OnSample, Outcome, Plan
 from .shared_arrays import SharedArrays
+from .shared_programs import require_shared
 from .shared_status import Phase
 
 DEFAULT_TIMEOUT = 120.0
@@ -84,8 +85,17 @@ class Runner:
         memory: int = 0,
         steps: Mapping[str, str] | Sequence[Mapping[str, str]] = (),
     ) -> None:
-        """Store the executables; the process starts with the first run."""
+        """Store the executables; the process starts with the first run.
+
+        Raises
+        ------
+        UnsharedFunctionError
+            If an executable calls a library function that is registered in this process only.
+        """
         self.executables = (executable, *others)
+        for each in self.executables:
+            for spec in each.artifact.functions:
+                require_shared(spec.libraries, f"function {spec.name!r}")
         self._memory = memory or default_memory()
         several = (steps,) if isinstance(steps, Mapping) else tuple(steps)
         missing = len(self.executables) - len(several)

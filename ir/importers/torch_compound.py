@@ -37,9 +37,12 @@ def int_mm(t: TorchContext, x: Imported, y: Imported) -> Imported:
 def linear(
     t: TorchContext, x: Imported, weight: Imported, bias: Imported | None = None
 ) -> Imported:
-    """Import ``x @ weight.T + bias``."""
-    transposed = permute(t, weight, (1, 0))
+    """Import ``x @ weight.T + bias``; a vector is one row of inputs, or of one output feature."""
+    transposed = permute(t, weight, (1, 0)) if weight.rank > 1 else weight
     name = t.leaf
+    if x.rank == 1 or weight.rank == 1:
+        product = matmul(t, x, transposed)
+        return product if bias is None else elementwise(t, "add", [product, bias], name=name)
     if bias is None:
         return t.apply("matmul", t.plain(x), t.plain(transposed), name=name)
     product = t.apply("matmul", t.plain(x), t.plain(transposed))

@@ -33,9 +33,23 @@ __all__ = [
     "SharedSymbol",
     "UnknownLibraryFunctionError",
     "get_library_function",
+    "is_built_in",
     "library_function",
     "register_library_function",
 ]
 
 for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
     importlib.import_module(_module.name)
+
+_BUILT_IN = dict(LIBRARY_FUNCTIONS)
+
+
+def is_built_in(name: str) -> bool:
+    """Return whether a library function is one of Tilewright, which every process knows.
+
+    Examples
+    --------
+    >>> is_built_in("std.sort"), is_built_in("user.scale")
+    (True, False)
+    """
+    return name in _BUILT_IN and LIBRARY_FUNCTIONS[name] is _BUILT_IN[name]

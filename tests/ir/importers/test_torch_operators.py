@@ -174,6 +174,12 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "batches": lambda x, _: torch.bmm(x[None], x.t()[None]) + torch.mm(x, x.t()),
     "addmm": lambda x, _: torch.addmm(x, x @ x.t(), x, beta=0.5, alpha=2),
     "linear": lambda x, _: F.linear(x, x[:2].contiguous()),
+    "linear of vectors": lambda x, _: (
+        F.linear(x, x[0])
+        + F.linear(x[1], x, torch.ones(1))
+        + F.linear(torch.ones(x.shape[1]), x)
+        + F.linear(x[1], x[0])
+    ),
     "causal attention": lambda x, _: F.scaled_dot_product_attention(
         x[None], x[None], x[None], is_causal=True, scale=0.3
     ),
