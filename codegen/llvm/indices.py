@@ -29,10 +29,12 @@ from ...ir.symbolic import (
     Select,
     Var,
     const_value,
+    substitute,
 )
 from ...ir.symbolic.terms import Term
 from ...ir.thread.index_width import SHORT_LIMIT, prefix_length
 from .emitter import REPORT, Emitter, UnboundVariableError
+from .masks import constant_mask
 from .types import iota, splat, vector
 
 LONG_BITS: Final = 64
@@ -441,6 +443,10 @@ def conditions(em: Emitter, b: Bool, lane: Lane) -> str:
         if isinstance(b, BoolConst):
             return splat("true" if b.value else "false", "i1", lane.count)
         return spread(em, condition(em, b), "i1", lane.count)
+    if not b.free - {lane.var}:
+        bits = [substitute(b, {lane.var: k}) for k in range(lane.count)]
+        if all(isinstance(bit, BoolConst) for bit in bits):
+            return constant_mask([bit.value for bit in bits if isinstance(bit, BoolConst)])
     first = _first_lanes(em, b, lane)
     return first if first is not None else _decide(em, b, _Vector(em, lane, LONG_BITS))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
 from ...errors import TilewrightError
 from ...ir.symbolic import Const, Expr, const_value
@@ -13,20 +12,17 @@ from ...ir.thread.index_width import ScaledOffset, scaled
 from ...ir.thread.types import PointerType, Space, Type, VectorType
 from .emitter import REPORT, Emitter
 from .indices import extended, fits, integer, spread
+from .masks import opaque_elements, opaque_mask, part_of_mask
 from .types import (
     iota,
     mangled,
     mangled_pointer,
-    memory_element,
     memory_type,
     pointer_name,
     splat,
     type_name,
     vector,
 )
-
-XMM_BITS: Final = 128
-"""The width in bits of the smallest vector register of x86-64."""
 
 
 class AddressExpectedError(TilewrightError):
@@ -120,7 +116,8 @@ def load(em: Emitter, of: Type, access: Pointer) -> str:
     full = f"llvm.masked.load.{_memory_mangled(of)}.{mangled_pointer(access.space)}"
     bits = vector("i1", of.lanes)
     em.module.declare(full, f"{kind} @{full}({pointer_name(access.space)}, i32, {bits}, {kind})")
-    args = f"{access.typed}, i32 {align}, {bits} {access.mask}, {kind} zeroinitializer"
+    mask = opaque_mask(em, access.mask, of)
+    args = f"{access.typed}, i32 {align}, {bits} {mask}, {kind} zeroinitializer"
     return _from_memory(em, em.op(f"call {kind} @{full}({args})"), of)
 
 
@@ -142,31 +139,8 @@ def store(em: Emitter, of: Type, access: Pointer, operand: str) -> None:
     full = f"llvm.masked.store.{_memory_mangled(of)}.{mangled_pointer(access.space)}"
     bits = vector("i1", of.lanes)
     em.module.declare(full, f"void @{full}({kind}, {pointer_name(access.space)}, i32, {bits})")
-    raw = _as_stored(em, raw, of)
-    em.line(f"call void @{full}({kind} {raw}, {access.typed}, i32 {align}, {bits} {access.mask})")
-
-
-def _as_stored(em: Emitter, raw: str, of: VectorType) -> str:
-    """Return the elements of a masked store such that LLVM does not see how they are computed.
-
-    LLVM 22 miscompiles a masked store of truncated integers on AVX-512 if exactly one lane of a
-    constant mask is set: it stores the element before truncation, beyond the end of the element.
-    """
-    element = memory_element(of.dtype)
-    if (
-        em.module.arch != "x86_64"
-        or not em.module.vector_bits
-        or element not in ("i8", "i16", "i32")
-    ):
-        return raw
-    lanes = max(1 << (of.lanes - 1).bit_length(), XMM_BITS // int(element[1:]))
-    kind, register = vector(element, of.lanes), vector(element, lanes)
-    if lanes == of.lanes:
-        return em.op(f'call {register} asm "", "=v,0"({register} {raw})')
-    picked = ", ".join(f"i32 {k if k < of.lanes else 'poison'}" for k in range(lanes))
-    wide = em.op(f"shufflevector {kind} {raw}, {kind} poison, <{lanes} x i32> <{picked}>")
-    hidden = em.op(f'call {register} asm "", "=v,0"({register} {wide})')
-    return em.op(f"shufflevector {register} {hidden}, {register} poison, {_lane_list(0, of.lanes)}")
+    raw, mask = opaque_elements(em, raw, of), opaque_mask(em, access.mask, of)
+    em.line(f"call void @{full}({kind} {raw}, {access.typed}, i32 {align}, {bits} {mask})")
 
 
 def _exceeds_register(em: Emitter, of: VectorType) -> bool:
@@ -184,10 +158,7 @@ def _halves(em: Emitter, of: VectorType, access: Pointer, mask: str) -> Iterator
     count = of.lanes // 2
     distance = count * max(of.dtype.bits, 8) // 8
     for k in range(2):
-        bits = em.op(
-            f"shufflevector <{of.lanes} x i1> {mask}, <{of.lanes} x i1> poison, "
-            f"{_lane_list(k * count, count)}"
-        )
+        bits = part_of_mask(em, mask, of.lanes, k * count, count)
         where = access.where
         if k:
             where = em.op(f"getelementptr i8, {access.typed}, i64 {distance}")

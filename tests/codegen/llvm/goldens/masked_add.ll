@@ -18,15 +18,21 @@ body4:
   %v16 = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %v15
   %v17 = mul nsw i64 %v6, 32
   %v18 = getelementptr i8, ptr %p0, i64 %v17
-  %v19 = call <8 x float> @llvm.masked.load.v8f32.p0(ptr %v18, i32 4, <8 x i1> %v16, <8 x float> zeroinitializer)
-  %v20 = fadd <8 x float> %v19, splat (float 0x3FF8000000000000)
-  %v21 = getelementptr i8, ptr %p1, i64 %v17
-  call void @llvm.masked.store.v8f32.p0(<8 x float> %v20, ptr %v21, i32 4, <8 x i1> %v16)
+  %v19 = sext <8 x i1> %v16 to <8 x i32>
+  %v20 = call <8 x i32> asm "", "=v,0"(<8 x i32> %v19) nounwind memory(none)
+  %v21 = icmp slt <8 x i32> %v20, zeroinitializer
+  %v22 = call <8 x float> @llvm.masked.load.v8f32.p0(ptr %v18, i32 4, <8 x i1> %v21, <8 x float> zeroinitializer)
+  %v23 = fadd <8 x float> %v22, splat (float 0x3FF8000000000000)
+  %v24 = getelementptr i8, ptr %p1, i64 %v17
+  %v25 = sext <8 x i1> %v16 to <8 x i32>
+  %v26 = call <8 x i32> asm "", "=v,0"(<8 x i32> %v25) nounwind memory(none)
+  %v27 = icmp slt <8 x i32> %v26, zeroinitializer
+  call void @llvm.masked.store.v8f32.p0(<8 x float> %v23, ptr %v24, i32 4, <8 x i1> %v27)
   %v7 = add nsw i64 %v6, 1
   br label %head3, !llvm.loop !1
 exit5:
   ret i32 0
-dead22:
+dead28:
   unreachable
 }
 
