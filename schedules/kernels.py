@@ -86,11 +86,16 @@ def _compound_dims(func: PrimFunc) -> list[Expr]:
 
 def symbols_of(func: PrimFunc) -> set[Var]:
     """Return the free symbols of a function's shapes, body and predicates."""
+    collector = _collected(func)
+    return collector.found - collector.bound
+
+
+def _collected(func: PrimFunc) -> _Symbols:
     collector = _Symbols()
     collector.statement(func.body)
     for buffer in (*func.buffer_params, *func.buffers):
         collector.exprs(buffer.shape)
-    return collector.found - collector.bound
+    return collector
 
 
 class _Symbols(Rebuilder):
@@ -145,7 +150,8 @@ def generalize(kernel: KernelCall) -> KernelCall:
     dropped.
     """
     func = kernel.function
-    taken = {v.name for v in symbols_of(func)}
+    variables = _collected(func)
+    taken = {v.name for v in variables.found | variables.bound}
     terms: dict[Expr, Expr] = {d: _symbol_for(d, taken) for d in _compound_dims(func)}
     if terms:
         buffers = _reshaped((*func.buffer_params, *func.buffers), terms)

@@ -14,7 +14,7 @@ from tilewright.ir.loop.visit import walk
 from tilewright.ir.module import Module
 from tilewright.ir.script import module, parse, to_text
 from tilewright.ir.verify import violations
-from tilewright.schedules import kernels
+from tilewright.schedules import Schedule, kernels
 from tilewright.schedules.kernels import (
     KernelTable,
     add_origins,
@@ -206,3 +206,21 @@ def f(x: Buffer[(m,), f32], y: Out[(m,), f32]):
     (problem,) = specialization_problems(func, {n: 0})
     assert problem.endswith("divides by 0")
     assert specialization_problems(func, {n: 1}) == ()
+
+
+def test_a_new_symbol_does_not_have_the_name_of_a_loop():
+    sch = Schedule(
+        parse("""
+n = symbols("n", lower=0)
+
+@graph_func
+def main(x: Tensor[(n, 1, 4), f32], w: Tensor[(1, 1, 2), f32]):
+    a = pad(x, (1, 0, 0), (0, 0, 0))
+    b = conv(a, w)
+    return b
+""")
+    )
+    sch.legalize()
+    assert "n_1" in {s.var.name for s in walk(sch.module.prim("conv").body) if isinstance(s, For)}
+    assert violations(sch.module) == ()
+    assert to_text(parse(to_text(sch.module))) == to_text(sch.module)
