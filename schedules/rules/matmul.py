@@ -14,7 +14,7 @@ from ...ir.dtype import BYTE
 from ...ir.graph.nodes import CallTIR, ConstantRef
 from ...ir.loop.nodes import Block, Buffer, IndexMap, Load
 from ...ir.loop.visit import loads
-from ...ir.symbolic import Var, const_value, var
+from ...ir.symbolic import Facts, Var, const_value, eq, is_proved, var
 from ..composite import composite
 from ..handles import BlockRef, FunctionRef, block_ref, buffer_ref
 from ..library._products import written
@@ -95,9 +95,15 @@ def schedule_matmul(sch: Schedule, function: FunctionRef) -> None:
         _pack(sch, name, pattern, tile)
     versions = _versions(sch, function, pattern) if tile.group == 1 else []
     for version in (name, *versions):
-        found = classify(sch.module.prim(version))
-        if isinstance(found, Matmul):
+        prim = sch.module.prim(version)
+        found = classify(prim)
+        if isinstance(found, Matmul) and not (version != name and _is_unit(found, prim.facts)):
             _tiled(sch, version, found, tile)
+
+
+def _is_unit(pattern: Matmul, facts: Facts) -> bool:
+    """Return whether a version has one column, and no loop over it, because facts imply it."""
+    return is_proved(eq(pattern.column.extent, 1), facts)
 
 
 def _inline_weights(sch: Schedule, name: str) -> None:

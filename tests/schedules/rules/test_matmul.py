@@ -126,3 +126,22 @@ def main(x: Tensor[({m}, {k}), f32]{param}):
         y = tw.compile(module, target)(*args)
         assert y.shape == (m, n)
         assert (y == 0).all() or k
+
+
+def test_a_square_product_whose_one_row_version_has_one_column() -> None:
+    module = parse("""
+n, m = symbols("n m", lower=0)
+
+@graph_func
+def main(x: Tensor[(n, m), f32]):
+    y = matmul(x, x)
+    return y
+""")
+    sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    sch.default_schedule()
+    executable = tw.compile(module)
+    for n in (0, 1, 5, 33):
+        x = np.arange(n * n, dtype=np.float32).reshape(n, n) % 7
+        np.testing.assert_array_equal(executable(x), x @ x)
+    with pytest.raises(tw.TilewrightError, match="matmul requires m == n"):
+        executable(np.ones((2, 3), np.float32))
