@@ -10,6 +10,7 @@ import numpy as np
 
 from ...loop.nodes import Attributes, BufferParam, PrimFunc
 from ...symbolic import Expr, Facts, SymInt, Var, as_expr, eq, free_vars, substitute, to_text
+from ..call_conditions import bound_conditions
 from ..nodes import Info, Operand, TensorInfo, TupleInfo
 from .errors import DuplicateOperatorError, OperatorDefinitionError
 from .evaluation import Array, Evaluation
@@ -102,6 +103,8 @@ class CustomOperator(Operator):
                 call.require(eq(size, wanted), f"{reason}: {to_text(size)} != {to_text(wanted)}")
         if self.shape is not None:
             self._bind_results(call, bound)
+        for condition in bound_conditions(bound, self.name):
+            call.require(condition.claim, condition.text)
         for fact in self.program.facts:
             if free_vars(fact.predicate) <= bound.keys():
                 call.require(substitute(fact.predicate, bound), str(fact.origin))

@@ -127,3 +127,23 @@ def test_a_shape_rule_determines_the_results() -> None:
     custom_operator(OUTER, shape=lambda x: (x[0],))
     with pytest.raises(ScriptTypeError, match="the shape rule"):
         parse(to_text(module).replace(": Tensor[(n, n * 2), f32]", ""))
+
+
+@pytest.mark.parametrize(("size", "bounds"), [("0", "lower=1"), ("5", "upper=4")])
+def test_a_size_outside_of_the_declared_bounds_is_rejected(size: str, bounds: str) -> None:
+    custom_operator(f"""
+n = symbols("n", {bounds})
+
+@prim_func
+def custom_bounded(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = x[n - 1 - i]
+""")
+    text = f"""
+@graph_func
+def main(x: Tensor[({size},), f32]):
+    y = custom_bounded(x)
+    return y
+"""
+    with pytest.raises(ScriptTypeError, match=f"symbol 'n' = {size}: n"):
+        parse(text)
