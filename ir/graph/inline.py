@@ -12,14 +12,13 @@ from ..module import Module
 from ..symbolic import (
     Discharge,
     Expr,
+    Facts,
     SymInt,
     Var,
     as_expr,
     eq,
-    free_vars,
     is_proved,
     substitute,
-    var,
 )
 from .call_conditions import bound_conditions
 from .live_ranges import tensor_bytes
@@ -32,7 +31,6 @@ from .nodes import (
     CopyTensor,
     Dims,
     GraphFunc,
-    Loop,
     MakeTuple,
     ObjectInfo,
     Operand,
@@ -42,12 +40,12 @@ from .nodes import (
 )
 from .visit import (
     Rewriting,
-    all_bindings,
-    defining_infos,
     info_terms,
-    loop_symbols,
+    inner_symbols,
     map_updates,
+    renamed_symbol,
     substitute_info,
+    symbols_of,
 )
 
 _CALLER_CHECKED = (Discharge.ENTRY_CHECK, Discharge.CALLER)
@@ -63,6 +61,10 @@ class _Inliner:
     names: Names
     stack: tuple[str, ...]
     replaced: dict[Value, Operand] = field(default_factory=dict[Value, Operand])
+
+    def __post_init__(self) -> None:
+        self.symbol_names = Names(s.name for s in symbols_of(self.caller))
+        self.facts = self.caller.facts
 
     def fresh(self, value: Value, terms: Mapping[Var, SymInt]) -> Value:
         name = self.names.fresh(value.name)
@@ -93,6 +95,7 @@ class _Inliner:
         callee = self.module.graph(name)
         terms = self.symbols(callee, args)
         yield from self.checks(callee, args, terms, binding)
+        self.established(callee, terms)
         for k, (param, arg) in enumerate(zip(callee.params, args, strict=True)):
             given = arg
             if k in call.updates and callee.stage == "memory":
@@ -167,13 +170,15 @@ class _Inliner:
             for wanted, term in zip(info_terms(param.value.info), given, strict=False):
                 if isinstance(wanted, Var):
                     terms.setdefault(wanted, term)
-        for binding in all_bindings(callee.bindings):
-            own = loop_symbols(binding.right) if isinstance(binding.right, Loop) else ()
-            used = {v for i in defining_infos(binding) for e in info_terms(i) for v in free_vars(e)}
-            for symbol in (*own, *sorted(used, key=lambda v: v.serial)):
-                if symbol not in terms:
-                    terms[symbol] = _copy(symbol)
+        for symbol in inner_symbols(callee.bindings):
+            if symbol not in terms:
+                terms[symbol] = renamed_symbol(symbol, self.symbol_names)
         return terms
+
+    def established(self, callee: GraphFunc, terms: Mapping[Var, SymInt]) -> None:
+        """Add the facts that bindings of the callee establish."""
+        own = (f for f in callee.facts if f.discharge not in _CALLER_CHECKED)
+        self.facts = self.facts.union(Facts(own).substitute(terms))
 
     def checks(
         self,
@@ -197,15 +202,11 @@ class _Inliner:
         required += [(c.claim, c.text) for c in bound_conditions(values, callee.name)]
         for predicate, origin in required:
             claim = substitute(predicate, terms)
-            if not is_proved(claim, self.caller.facts):
+            if not is_proved(claim, self.facts):
                 message = f"call of {callee.name!r} requires {claim} ({origin})"
                 name = self.names.fresh("check")
                 value = Value(self.mint(), name, ObjectInfo())
                 yield Binding(value, Check(claim, message), binding.origins)
-
-
-def _copy(symbol: Var) -> Var:
-    return var(symbol.name, lower=symbol.lower, upper=symbol.upper, multiple_of=symbol.multiple_of)
 
 
 def inline_calls(module: Module, func: GraphFunc, mint: UidSource, names: Names) -> GraphFunc:
@@ -222,4 +223,4 @@ def inline_calls(module: Module, func: GraphFunc, mint: UidSource, names: Names)
     bindings = tuple(inliner.bindings(func.bindings))
     results = tuple(map(inliner.changed, func.results))
     updates = map_updates(func.updates, inliner.changed)
-    return replace(func, bindings=bindings, results=results, updates=updates)
+    return replace(func, bindings=bindings, results=results, updates=updates, facts=inliner.facts)

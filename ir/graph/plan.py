@@ -111,8 +111,8 @@ class Planner:
                 yield from self.kernel(binding, right)
             case CallDPSLibrary():
                 yield from self.library(binding, right)
-            case Call(op=op, args=args):
-                yield from self.view(binding, op, args[0])
+            case Call():
+                yield from self.view(binding, right)
             case Kill():
                 return  # of a function that was planned before; all ends follow from the uses
             case MakeTuple(fields=fields):
@@ -358,21 +358,31 @@ class Planner:
             )
         return tuple(o for o in found if o is not None)
 
-    def view(self, binding: Binding, op: str, source: Operand) -> Iterator[Binding]:
+    def view(self, binding: Binding, call: Call) -> Iterator[Binding]:
         """Yield the view that replaces an operator."""
         from .operators import get_operator
 
-        info = binding.value.info
-        if not get_operator(op).is_view or not isinstance(info, TensorInfo):
+        info, source = binding.value.info, call.args[0]
+        if not get_operator(call.op).is_view or not isinstance(info, TensorInfo):
             raise MalformedProgramError(
-                f"operator {op!r} is not lowered",
+                f"operator {call.op!r} is not lowered",
                 where=f"function {self.func.name!r}, binding {binding.value.name!r}",
                 hint="apply legalize first",
             )
         if isinstance(source, ConstantRef):
             self.replaced[binding.value] = ConstantRef(source.key, info)
         elif isinstance(source, Value):
+            yield from self.required(binding, call)
             yield replace(binding, right=ViewTensor(source, _ZERO, info))
+
+    def required(self, binding: Binding, call: Call) -> Iterator[Binding]:
+        """Yield checks of the requirements of a view that are not proved."""
+        from .operators import infer_call
+
+        found = infer_call(call.op, call.args, call.attributes, self.func.facts)
+        for required in found.requirements:
+            value = Value(self.mint(), self.names.fresh("check"), ObjectInfo())
+            yield Binding(value, Check(required.predicate, required.reason), binding.origins)
 
 
 def _without(func: GraphFunc, shared: dict[Value, Value]) -> GraphFunc:

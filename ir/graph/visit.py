@@ -7,11 +7,13 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias, TypeVar, assert_never, cast
 
-from ..symbolic import Bool, Expr, SymInt, Var, determined_by, substitute
+from ..identity import Names
+from ..symbolic import Bool, Expr, SymInt, Var, determined_by, free_vars, substitute, var
 from .nodes import (
     Binding,
     Branch,
     CallableInfo,
+    Dims,
     GraphFunc,
     Info,
     KernelVersion,
@@ -195,6 +197,32 @@ def loop_symbols(loop: Loop) -> tuple[Var, ...]:
     return tuple(dict.fromkeys((loop.index, *(t for t in terms if isinstance(t, Var)))))
 
 
+def inner_symbols(bindings: Iterable[Binding]) -> tuple[Var, ...]:
+    """Return the symbols that bindings may define, those of nested bindings included."""
+    found: dict[Var, None] = {}
+    for binding in all_bindings(bindings):
+        own = loop_symbols(binding.right) if isinstance(binding.right, Loop) else ()
+        terms = (t for info in defining_infos(binding) for t in info_terms(info))
+        used = {v for t in terms for v in free_vars(t)}
+        found |= dict.fromkeys((*own, *sorted(used, key=lambda v: v.serial)))
+    return tuple(found)
+
+
+def symbols_of(function: GraphFunc) -> tuple[Var, ...]:
+    """Return the symbols that the parameters and the bindings of a function define."""
+    terms = (t for p in function.params for t in info_terms(p.value.info))
+    own = sorted({v for t in terms for v in free_vars(t)}, key=lambda v: v.serial)
+    return tuple(dict.fromkeys((*own, *inner_symbols(function.bindings))))
+
+
+def renamed_symbol(symbol: Var, names: Names) -> Var:
+    """Return a new symbol with the range of another one and a fresh name."""
+    return var(
+        names.fresh(symbol.name),
+        lower=symbol.lower, upper=symbol.upper, multiple_of=symbol.multiple_of,
+    )  # fmt: skip
+
+
 def used_operands(bindings: Iterable[Binding]) -> Iterator[Operand]:
     """Yield the operands of bindings, including those inside branches."""
     for binding in bindings:
@@ -322,6 +350,47 @@ def replace_values(function: GraphFunc, new: Mapping[Value, Operand]) -> GraphFu
         results=tuple(map(change, function.results)),
         updates=map_updates(function.updates, change),
     )
+
+
+def substitute_bindings(
+    bindings: Iterable[Binding], terms: Mapping[Var, SymInt]
+) -> tuple[tuple[Binding, ...], dict[Value, Value]]:
+    """Replace symbols by terms in bindings; also return the values that replace others.
+
+    Values whose annotations contain none of the symbols are kept.
+    """
+    replaced: dict[Value, Value] = {}
+
+    def value(old: Value) -> Value:
+        info = substitute_info(old.info, terms)
+        if info == old.info:
+            return old
+        return replaced.setdefault(old, replace(old, info=info))
+
+    def operand(old: Operand) -> Operand:
+        match old:
+            case Value():
+                return replaced.get(old, old)
+            case Dims(dims=dims):
+                return Dims(tuple(substitute(d, terms) for d in dims))
+            case _:
+                return old
+
+    def nested(own: Iterable[Binding]) -> tuple[Binding, ...]:
+        return tuple(replace(b, right=change.apply(b.right), value=value(b.value)) for b in own)
+
+    def term(old: Expr) -> Expr:
+        return substitute(old, terms)
+
+    change = Rewriting(
+        operand=operand,
+        term=term,
+        info=lambda i: substitute_info(i, terms),
+        bindings=nested,
+        value=value,
+        symbol=lambda s: cast("Var", terms.get(s, s)),
+    )
+    return nested(bindings), replaced
 
 
 def substitute_info(info: Info, terms: Mapping[Var, SymInt]) -> Info:

@@ -5,24 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from ....ir.analysis.entry_checks import with_entry_checks
+from ....ir.graph.builder import equation
 from ....ir.graph.in_place_updates import InPlaceUpdates
 from ....ir.graph.nodes import (
     Binding,
     Call,
     CallTIR,
+    Dims,
     GraphFunc,
     Info,
     MakeTuple,
     MatchCast,
     Operand,
+    ShapeInfo,
     TupleInfo,
     TupleItem,
     Value,
     operand_info,
 )
-from ....ir.graph.operators import LoweredGraph, get_operator, lower_call
-from ....ir.graph.visit import Rewriting, all_bindings, all_values, map_updates
+from ....ir.graph.operators import LoweredGraph, get_operator, infer_call, lower_call
+from ....ir.graph.visit import (
+    Rewriting,
+    all_bindings,
+    all_values,
+    inner_symbols,
+    map_updates,
+    renamed_symbol,
+    substitute_bindings,
+    symbols_of,
+)
 from ....ir.identity import Names, UidSource
+from ....ir.symbolic import Bool, Discharge, Facts, conjuncts
 from ...apply import Primitive, Rewrite
 from ...handles import FunctionRef, Handle
 from ...kernels import KernelCall, KernelTable, add_origins, generalize
@@ -130,7 +144,10 @@ class _Legalization:
         self.facts = graph.facts
         self.decisions = InPlaceUpdates(graph)
         self.names = Names(v.name for v in all_values(graph))
+        self.symbols = set(symbols_of(graph))
+        self.symbol_names = Names(s.name for s in self.symbols)
         self.replaced: dict[Value, Value] = {}
+        self.depth = 0
 
     def function(self) -> GraphFunc:
         """Return the function with lowered operators."""
@@ -146,9 +163,15 @@ class _Legalization:
 
     def bindings(self, bindings: Iterable[Binding]) -> Iterator[Binding]:
         """Lower the operators of a list of bindings."""
-        inner = Rewriting(operand=self.changed, bindings=lambda b: tuple(self.bindings(b)))
+        inner = Rewriting(operand=self.changed, bindings=self._nested)
         for binding in bindings:
             yield from self._binding(replace(binding, right=inner.apply(binding.right)))
+
+    def _nested(self, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+        self.depth += 1
+        made = tuple(self.bindings(bindings))
+        self.depth -= 1
+        return made
 
     def _binding(self, binding: Binding) -> Iterator[Binding]:
         right = binding.right
@@ -156,6 +179,9 @@ class _Legalization:
             value = self._refined(binding.value, right.tuple_.info.fields[right.index])
             yield replace(binding, value=value)
             return
+        unproved: list[Bool] = []
+        if isinstance(right, Call):
+            yield from self._required(binding, right, unproved)
         if not isinstance(right, Call) or not _needs_lowering(binding):
             yield binding
             return
@@ -167,13 +193,39 @@ class _Legalization:
             return
         origins = binding.origins | {binding.value.name}
         kernel = generalize(KernelCall(add_origins(lowered.function, origins), lowered.scalars))
-        name = self.table.add(kernel.function)
+        function = with_entry_checks(kernel.function) if unproved else kernel.function
+        name = self.table.add(function)
         call = CallTIR(name, lowered.args, lowered.outputs, kernel.scalars, updates=lowered.updates)
         yield replace(binding, right=call)
 
+    def _required(self, binding: Binding, call: Call, unproved: list[Bool]) -> Iterator[Binding]:
+        """Yield checks of the requirements of an operator that are not proved.
+
+        A checked requirement is a fact of the function, unless the call is in a branch or a loop;
+        those that are not facts are added to ``unproved``.
+        """
+        found = infer_call(call.op, call.args, call.attributes, self.facts)
+        for required in found.requirements:
+            for part in conjuncts(required.predicate):
+                if sides := equation(part):
+                    info = ShapeInfo((sides[1],), 1)
+                    value = Value(self.mint(), self.names.fresh("checked"), info)
+                    yield Binding(value, MatchCast(Dims((sides[0],)), info), binding.origins)
+                if not sides or self.depth:
+                    unproved.append(part)
+                    continue
+                self.facts = self.facts.assume(
+                    part, origin=required.reason, discharge=Discharge.MATCH_CAST
+                )
+
     def _inserted(self, binding: Binding, lowered: LoweredGraph) -> Iterator[Binding]:
         """Insert the bindings that an operator is lowered to, and lower their operators."""
-        self.facts = lowered.facts
+        lowered, known = self._with_own_symbols(lowered), set(self.facts)
+        own = frozenset(inner_symbols(lowered.bindings)) if self.depth else None
+        self.facts = Facts(
+            (f for f in lowered.facts if own is None or f in known or f.predicate.free & own),
+            lowered.facts.hints,
+        )
         origins = binding.origins | {binding.value.name}
         single = lowered.results[0] if len(lowered.results) == 1 else None
         for inner in lowered.bindings:
@@ -191,6 +243,15 @@ class _Legalization:
             right = MakeTuple(results) if single is None else MatchCast(results[0], infos[0])
             info = TupleInfo(infos) if single is None else infos[0]
             yield replace(binding, value=self._refined(binding.value, info), right=right)
+
+    def _with_own_symbols(self, lowered: LoweredGraph) -> LoweredGraph:
+        """Return bindings whose symbols have names that the function does not use."""
+        own = [s for s in inner_symbols(lowered.bindings) if s not in self.symbols]
+        terms = {s: renamed_symbol(s, self.symbol_names) for s in own}
+        self.symbols.update(terms.values())
+        bindings, replaced = substitute_bindings(lowered.bindings, terms)
+        results = tuple(replaced.get(r, r) if isinstance(r, Value) else r for r in lowered.results)
+        return LoweredGraph(bindings, results, lowered.facts.substitute(terms))
 
     def _refined(self, value: Value, info: Info) -> Value:
         """Return a value with a more precise annotation, which replaces it."""

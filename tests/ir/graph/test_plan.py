@@ -25,8 +25,10 @@ from tilewright.ir.interpreter import run_graph
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.nodes import Cast
 from tilewright.ir.module import Module
-from tilewright.ir.script import parse
+from tilewright.ir.script import parse, to_text
 from tilewright.ir.symbolic import Expr, as_expr, var
+from tilewright.ir.verify import violations
+from tilewright.schedules import Schedule
 
 from tests.ir.graph.state_programs import PROGRAMS
 
@@ -153,3 +155,45 @@ def test_a_function_that_was_planned_before_its_caller_writes_copies() -> None:
         (a,), (b,) = run_graph(program, [old, x]), run_graph(both, [new, x])
         np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(old, new)
+
+
+MEASURED = """
+    t = unique(x)
+    a = t[0]
+    y = match_cast(a, Tensor[(z,), f32])
+    s = sum(y, axes=(0,))
+    return s
+"""
+
+REPEATED = """
+    @loop(z, count=3)
+    def y(c: Tensor[(n,), f32] = x):
+        i = shape_to_tensor((z,))
+        f = cast(i, dtype="f32")
+        d = add(c, f)
+        return d
+    s = sum(y, axes=(0,))
+    return s
+"""
+
+
+@pytest.mark.parametrize("body", [MEASURED, REPEATED], ids=["a match_cast", "a loop"])
+def test_an_inlined_function_has_symbols_and_facts_of_its_own(body) -> None:
+    module = parse(f"""
+n, z = symbols("n z", lower=0)
+
+@graph_func
+def inner(x: Tensor[(n,), f32]):{body}
+@graph_func
+def main(x: Tensor[(n,), f32]):
+    u: Tensor[(), f32] = call(inner, x)
+    v: Tensor[(), f32] = call(inner, x)
+    y = add(u, v)
+    return y
+""")
+    sch = Schedule(module)
+    sch.default_schedule()
+    assert violations(sch.module) == ()
+    assert to_text(parse(to_text(sch.module))) == to_text(sch.module)
+    x = np.array([1, 2, 2], np.float32)
+    np.testing.assert_array_equal(run_graph(sch.module, [x]), run_graph(module, [x]))
