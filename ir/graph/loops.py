@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final
 
 from ..dtype import bool_
-from ..symbolic import ContradictoryFactsError, Expr, Facts, SymInt, Var, free_vars, to_text, var
+from ..symbolic import (
+    ContradictoryFactsError,
+    Expr,
+    Facts,
+    SymInt,
+    Var,
+    const_value,
+    free_vars,
+    to_text,
+    var,
+)
 from ..violations import Rule
 from . import rules
 from .nodes import Info, Loop, LoopParam, Operand, TensorInfo, TupleInfo, operand_info
@@ -185,10 +197,25 @@ def _elements(loop: Loop, facts: Facts) -> Iterator[tuple[Rule, str]]:
         if problem:
             text = f"{name!r} is annotated {param.value.info}, but it is a slice of {source}"
             yield rules.CARRIED, f"{text}: {problem}"
+        if _has_partial_bytes(slice_):
+            yield rules.CARRIED, f"slices of {name!r} are {slice_}; {_PARTIAL}"
         problem = dims_differ(source.shape[0], loop.count, facts)
         if problem:
             count = f"the loop has {to_text(loop.count)} iterations"
             yield rules.CARRIED, f"{count}, but {name!r} is a slice of {source}: {problem}"
+
+
+_PARTIAL: Final = (
+    "expected a known number of whole bytes; cast the stacked tensor to a dtype of at least 8 bits"
+)
+
+
+def _has_partial_bytes(slice_: TensorInfo) -> bool:
+    """Return whether slices are not known to be a whole number of bytes."""
+    sizes = [const_value(d) for d in slice_.shape or ()]
+    known = [d for d in sizes if d is not None]
+    whole = len(known) == len(sizes) and math.prod(known) * slice_.dtype.bits % 8 == 0
+    return slice_.dtype.is_packed and not whole
 
 
 def _results(
@@ -228,6 +255,8 @@ def _stacked(
         text = f"the slices of stacked output {name!r} are {slice_}; their shape depends on"
         yield rules.CARRIED, f"{text} {', '.join(moving)}, which differs between iterations"
         return
+    if _has_partial_bytes(slice_):
+        yield rules.CARRIED, f"the slices of stacked output {name!r} are {slice_}; {_PARTIAL}"
     length = field.shape[0] if isinstance(field, TensorInfo) and field.shape else None
     count = loop.count if loop.exact and loop.count is not None else length
     if count is not None:

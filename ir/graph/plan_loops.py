@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 from ...errors import MalformedProgramError
 from ..identity import NO_ORIGIN, Origins
-from ..symbolic import Bool, Const, Expr, Var, const_value, eq, free_vars, is_proved, to_text
+from ..symbolic import Bool, Const, Expr, Var, eq, free_vars, is_proved, to_text
 from .in_place_updates import InPlaceUpdates, Roots
 from .live_ranges import tensor_bytes
 from .loops import inner_facts, result_fields, varying_symbols
@@ -269,7 +269,7 @@ class LoopPlan:
         planner, info = self.planner, param.value.info
         if not isinstance(info, TensorInfo):
             return
-        size = self.slice_bytes(info, param.value.name)
+        size = tensor_bytes(info)
         view = ViewTensor(source, self.loop.index * size, info)
         origins = self.binding.origins
         if self.is_aligned(size):
@@ -293,7 +293,7 @@ class LoopPlan:
             if isinstance(right, CallTIR) and right.updates:
                 writes = False
             if writes and isinstance(info, TensorInfo):
-                size = self.slice_bytes(info, operand.name)
+                size = tensor_bytes(info)
                 if self.is_aligned(size):
                     yield operand, (stack, self.loop.index * size)
 
@@ -302,7 +302,7 @@ class LoopPlan:
         planner, info = self.planner, operand_info(value)
         if not isinstance(info, TensorInfo):
             return
-        size = self.slice_bytes(info, stack.name)
+        size = tensor_bytes(info)
         part = planner.fresh(f"{stack.name}_slice", info)
         yield Binding(part, ViewTensor(stack, self.loop.index * size, info), self.binding.origins)
         yield planner.copy(value, part, f"a slice of {stack.name!r}", self.binding.origins)
@@ -310,21 +310,6 @@ class LoopPlan:
     def is_aligned(self, size: Expr) -> bool:
         """Return whether slices of a size in bytes are aligned."""
         return is_proved(eq(size % ALIGNMENT, 0), inner_facts(self.loop, self.planner.func.facts))
-
-    def slice_bytes(self, info: TensorInfo, name: str) -> Expr:
-        """Return the size of a slice; a slice of a packed dtype is a whole number of bytes."""
-        count = const_value(tensor_bytes(info))
-        if info.dtype.is_packed:
-            elements = 1
-            for dim in info.shape or ():
-                elements *= const_value(dim) or 0
-            if count is None or (elements * info.dtype.bits) % 8:
-                raise MalformedProgramError(
-                    f"slices of {name!r} are {info}, not a whole number of bytes",
-                    where=f"loop {self.binding.value.name!r}",
-                    hint="cast the stacked tensor to a dtype of at least 8 bits",
-                )
-        return tensor_bytes(info)
 
     # ------------------------------------------------------------ after the loop
 

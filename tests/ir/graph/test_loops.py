@@ -122,7 +122,30 @@ def test_regions_are_the_lists_of_bindings() -> None:
     assert found == [["y", "z", "last", "sums", "grown", "steps"], ["a", "b"], ["more"], ["d", "s"]]
 
 
+PACKED = f"""{HEAD}@graph_func
+def main(x: Tensor[(n, 3), i4], h: Tensor[(n,), i4], g: Tensor[(2,), i4]):
+    @loop(k, count=n)
+    def y(c: Tensor[(2,), i4] = g, e: Tensor[(3,), i4] = each(x)):
+        return c, h
+    return y
+"""
 BROKEN = [
+    (
+        "G23",
+        PACKED,
+        (
+            "slices of 'e' are Tensor[(3,), i4]; expected a known number of whole bytes; cast the "
+            "stacked tensor to a dtype of at least 8 bits"
+        ),
+    ),
+    (
+        "G23",
+        PACKED,
+        (
+            "the slices of stacked output 'h' are Tensor[(n,), i4]; expected a known number of "
+            "whole bytes; cast the stacked tensor to a dtype of at least 8 bits"
+        ),
+    ),
     (
         "G23",
         SCAN.replace("c: Tensor[(t, 4), f32]", "c: Tensor[(n, 4), f32]"),
