@@ -226,7 +226,8 @@ class Walk:
         with self.phase("apply", step.title()):
             made = apply(before, step)
         after = made.state
-        text = to_text(after.module)
+        with self.phase("text", step.title()):
+            text = to_text(after.module)
         if self.is_large(step, after, text):
             self.tally.rejected["(too large)"] += 1
             return False

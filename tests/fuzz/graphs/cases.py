@@ -99,6 +99,8 @@ def _last_phase(walk: GraphWalk, case: GraphCase) -> None:
         walk.attempt(from_data(walk.state, case.pending), fixes=True)
     elif case.phase == "text":
         walk.round_trip()
+    elif case.phase == "replay":
+        walk.replayed()
     elif case.phase == "export":
         walk.compiled()
     elif case.phase == "draw":
@@ -200,11 +202,17 @@ def _values(bindings: Sequence[Binding]) -> Iterator[Value]:
 
 
 def _lines_of(lines: Sequence[str], function: str, name: str) -> tuple[int, int] | None:
-    """Return the lines that bind a value: one, or a branch."""
+    """Return the lines that bind a value: one, a branch, or a loop."""
     start = next(k for k, x in enumerate(lines) if x.startswith(f"def {function}("))
     for k in range(start + 1, len(lines)):
         if lines[k].startswith(("def ", "@")):
             return None
+        if re.match(rf" +def {name}\(", lines[k]):
+            depth = len(lines[k]) - len(lines[k].lstrip())
+            last = k + 1
+            while lines[last].startswith(" " * (depth + 1)):
+                last += 1
+            return k - 1, last
         if not re.match(rf" +{name}\b[^(]*=", lines[k]):
             continue
         first = last = k

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.fuzz.graphs import operators, states, structures
+from tests.fuzz.graphs.foreign import FOREIGN
+from tests.fuzz.graphs.images import IMAGES
+from tests.fuzz.graphs.loops import LOOPS
 from tests.fuzz.graphs.maker import GraphMaker
 from tests.fuzz.graphs.operators import ALL, DENSE, ELEMENTWISE, INDEXING, MOVEMENT
+from tests.fuzz.graphs.selection import SELECTION
 from tests.fuzz.graphs.states import STATEFUL, UPDATES
 from tests.fuzz.graphs.structures import STRUCTURES
 
@@ -117,14 +121,44 @@ def caches(rng: random.Random) -> GraphProgram:
                                  states.shift: 2, operators.cut: 1}, rounding=0.2)  # fmt: skip
 
 
+def images(rng: random.Random) -> GraphProgram:
+    """Draw convolutions, pooling, and padding."""
+    heavy = {d: 4 * w for d, w in IMAGES.items()}
+    draws = {**ELEMENTWISE, **heavy, operators.reduction: 1, operators.reshape: 1}
+    return drawn(rng, "images", draws, rounding=0.3)
+
+
+def selected(rng: random.Random) -> GraphProgram:
+    """Draw sorting, and results whose sizes depend on the data."""
+    heavy = {d: 4 * w for d, w in SELECTION.items()}
+    draws = {**ELEMENTWISE, **heavy, operators.gather: 2, operators.reduction: 2}
+    return drawn(rng, "selected", {**draws, operators.concat: 1}, rounding=0)
+
+
+def foreign(rng: random.Random) -> GraphProgram:
+    """Draw custom operators and library functions between operators."""
+    heavy = {d: 4 * w for d, w in FOREIGN.items()}
+    return drawn(rng, "foreign", {**ELEMENTWISE, **heavy, operators.matmul: 2}, rounding=0.1)
+
+
+def repeated(rng: random.Random) -> GraphProgram:
+    """Draw loops of the graph, some with states."""
+    more = {**STATEFUL, states.create: 4} if rng.random() < 0.4 else {}
+    draws = {**ELEMENTWISE, **{d: 6 * w for d, w in LOOPS.items()}, operators.reduction: 1}
+    return drawn(rng, "repeated", {**draws, **more}, rounding=0)
+
+
 def mixed(rng: random.Random) -> GraphProgram:
     """Draw operators and structures of every kind."""
     more = STATEFUL if rng.random() < 0.3 else {}
+    for part in (IMAGES, SELECTION, FOREIGN, LOOPS):
+        more = {**more, **part} if rng.random() < 0.3 else more
     return drawn(rng, "mixed", {**ALL, **STRUCTURES, **more})
 
 
 FAMILIES: Mapping[str, Callable[[random.Random], GraphProgram]] = {
     f.__name__: f
     for f in (elementwise, dense, rounded, views, indexing, branches, layered, called, refined,
-              stateful, caches, mixed)
+              stateful, caches, images, selected, foreign,
+              repeated, mixed)
 }  # fmt: skip

@@ -84,7 +84,12 @@ def value(term: str | Expr | Bool, found: Mapping[str, int]) -> int:
 
 
 def legal(program: GraphProgram, function: GraphFunc, found: Mapping[str, int]) -> bool:
-    """Return whether sizes satisfy the declarations of the symbols and the facts of a function."""
+    """Return whether sizes satisfy the declarations of the symbols and the facts of a function.
+
+    A fact about a size that depends on the data is not satisfied.
+    """
+    if any({v.name for v in f.predicate.free} & {*program.measured} for f in function.facts):
+        return False
     every = whole(program, found)
     symbols = symbols_of(program.function, program)
     declared = all((symbols[k].lower or 0) <= v for k, v in found.items() if k in symbols)

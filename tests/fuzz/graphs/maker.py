@@ -55,6 +55,12 @@ STATE = 8.0
 LARGEST = 67
 """The largest value of a symbol."""
 
+MEASURED = "z"
+"""The first letter of symbols whose values depend on the data."""
+
+MOST = 1100
+"""The largest value of such a symbol."""
+
 PARAMS = 7
 """The largest number of parameters of a function."""
 
@@ -118,7 +124,8 @@ def shape_text(shape: Iterable[Expr]) -> str:
 
 def largest(term: Expr) -> int:
     """Return the largest value of a dimension."""
-    return int(evaluate(term, dict.fromkeys(term.free, LARGEST)))
+    most = {v: MOST if v.name.startswith(MEASURED) else LARGEST for v in term.free}
+    return int(evaluate(term, most))
 
 
 def least(term: Expr) -> int:
@@ -136,6 +143,7 @@ class Scope:
     symbols: set[Var] = field(default_factory=set)
     given: set[Var] = field(default_factory=set)
     closed: bool = False
+    index: Expr | None = None
 
     def define(self, shape: Iterable[Expr]) -> None:
         """Define the symbols that are dimensions by themselves."""
@@ -159,10 +167,12 @@ class GraphMaker:
         self.indices: dict[str, Indices] = {}
         self.defined: dict[str, str] = {}
         self.unknown: dict[str, str] = {}
+        self.measured: list[str] = []
         self.work: list[Expr] = []
         self.rounded: list[str] = []
         self.scope = Scope()
         self.count = 0
+        self.depth = 0
         self.states: dict[str, Tensor] = {}
         self.latest: dict[str, Tensor] = {}
         self.updates: Mapping[Callable[[GraphMaker], object], int] = {}
@@ -186,7 +196,9 @@ class GraphMaker:
         return self.symbols[name]
 
     def dim(self) -> Expr:
-        """Draw a dimension: a symbol, or a constant."""
+        """Draw a dimension: a symbol, or a constant; in a loop also the number of iterations."""
+        if self.scope.index is not None and self.chance(0.2):
+            return self.scope.index
         if self.chance(0.55):
             return self.symbol(self.rng.choice(["n", "n", "m"]))
         return as_expr(self.rng.choice([1, 2, 3, 4, 4, 8, 16, 5] + [0] * self.chance(0.2)))
@@ -217,6 +229,8 @@ class GraphMaker:
             return None
         name = self.name("x")
         known = () if shown else shape
+        if any(v.name in self.measured for d in known for v in d.free):
+            return None
         self.scope.define(known)
         self.scope.given |= {d for d in known if isinstance(d, Var)}
         if not all(d.free <= self.scope.given for d in known):  # not those of a match_cast
@@ -288,7 +302,9 @@ class GraphMaker:
         self.bind(made, f"{made.text} = {op}({', '.join(shown)})")
         return made
 
-    def emit_tuple(self, op: str, *args: Operand, **attributes: object) -> list[Tensor]:
+    def emit_tuple(
+        self, op: str, *args: Operand, bound: float = -1.0, **attributes: object
+    ) -> list[Tensor]:
         """Add a call of an operator with several results, and their bindings."""
         found = self._inferred(op, args, attributes)
         if not isinstance(found, TupleInfo):
@@ -298,7 +314,7 @@ class GraphMaker:
         self.scope.lines.append(f"{whole} = {op}({', '.join(shown)})")
         tensors = [a for a in args if isinstance(a, Tensor)]
         infos = [(f.shape or (), f.dtype.name) for f in found.fields if isinstance(f, TensorInfo)]
-        return self.items(whole, infos, tensors)
+        return self.items(whole, infos, tensors, bound)
 
     def items(
         self,
@@ -397,6 +413,7 @@ class GraphMaker:
         return GraphProgram(
             family, "\n".join([*symbols, *constants, "", *self.functions, main]),
             tuple(self.rounded), self.indices, self.defined, self.unknown, tuple(work),
+            tuple(self.measured),
         )  # fmt: skip
 
 

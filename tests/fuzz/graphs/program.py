@@ -45,6 +45,8 @@ class GraphProgram:
         The shapes of inputs that have no shape in the program.
     work : tuple of str
         Numbers of elements that the operators compute, terms of the symbols.
+    measured : tuple of str
+        The symbols whose values depend on the data; those of `defined` are upper bounds.
     """
 
     family: str
@@ -54,6 +56,7 @@ class GraphProgram:
     defined: Mapping[str, str] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)
     work: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
 
     @cached_property
     def module(self) -> Module:
@@ -116,8 +119,8 @@ class GraphProgram:
         """Return the program of JSON data."""
         made = dict(data)
         made["indices"] = {k: Indices(**v) for k, v in made["indices"].items()}  # type: ignore[attr-defined]
-        for name in ("rounded", "work"):
-            made[name] = tuple(made[name])  # type: ignore[arg-type]
+        for name in ("rounded", "work", "measured"):
+            made[name] = tuple(made.get(name, ()))  # type: ignore[arg-type]
         return cls(**made)  # type: ignore[arg-type]
 
     def to_data(self) -> dict[str, object]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir.graph.libraries import LIBRARY_FUNCTIONS
 from tilewright.ir.graph.nodes import Call, CallTIR, GraphFunc
+from tilewright.ir.graph.visit import all_bindings
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.visit import walk
 from tilewright.schedules.apply import check
@@ -67,11 +68,11 @@ def kernels(state: State) -> list[str]:
 
 
 def calls(state: State) -> list[tuple[GraphFunc, Binding]]:
-    """Return the calls of kernels with the functions that contain them."""
+    """Return the calls of kernels, also in branches and loops, with their functions."""
     return [
         (graph, binding)
         for graph in state.module.graphs
-        for binding in graph.bindings
+        for binding in all_bindings(graph.bindings)
         if isinstance(binding.right, CallTIR)
     ]
 
@@ -94,7 +95,7 @@ def _dispatch(rng: random.Random, state: State, cls: Callable[..., Step]) -> Ste
     """Choose an operator call and a library function, mostly one that implements the call."""
     found = [
         reference(g, b)
-        for g in state.module.graphs for b in g.bindings if isinstance(b.right, Call)
+        for g in state.module.graphs for b in all_bindings(g.bindings) if isinstance(b.right, Call)
     ]  # fmt: skip
     suggested = [step for ref in found for step in DispatchToLibrary.suggest(state, ref)]
     if suggested and rng.random() < 0.8:

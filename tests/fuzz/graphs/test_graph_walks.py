@@ -16,7 +16,7 @@ from tilewright.schedules.primitives.graph.fuse_ops import FuseOps
 from tilewright.schedules.primitives.specialize.specialize import Specialize
 
 from tests.attacks.children import IS_LONG
-from tests.fuzz.graphs import plans
+from tests.fuzz.graphs import plans, walks
 from tests.fuzz.graphs.cases import GraphCase, GraphMinimizer, fails, smaller
 from tests.fuzz.graphs.families import FAMILIES
 from tests.fuzz.graphs.inputs import arguments, sizes
@@ -71,7 +71,9 @@ def test_programs_have_every_kind_of_result():
     assert any(len(set(own)) < len(own) for own in names)
     assert any(name.startswith("x") for own in names for name in own)
     for part in ("if ", "match_cast", "State[", "InOut[", "updates=(0, 1)", "call(", "call_tir(",
-                 "scalars=", "Tensor(None", "Tensor[(), "):  # fmt: skip
+                 "scalars=", "Tensor(None", "Tensor[(), ", "@loop(", "each(", "while ", "= conv(",
+                 "max_pool(", "pad(", "sort(", "topk(", "unique(", "nonzero(", "walk_totals_f32(",
+                 'call_library("blas.', 'call_library("walk.'):  # fmt: skip
         assert any(part in text for text in texts), part
 
 
@@ -158,6 +160,16 @@ def test_a_step_without_its_check_is_noticed(monkeypatch):
         for seed in range(SEED, SEED + 40):
             walk = start(seed, goal="fuse_ops")
             advance(walk)
+
+
+def test_a_trace_that_leads_to_another_program_is_noticed(monkeypatch):
+    walk = start(SEED, "dense")
+    advance(walk)
+    walk.replayed()
+    shorter = walk.state.trace.without(len(walk.state.trace) - 1)
+    monkeypatch.setattr(walks, "from_python", lambda _: shorter)
+    with pytest.raises(DefectError, match="Python"):
+        walk.replayed()
 
 
 def test_data_of_one_seed_are_equal():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.codegen.errors import CompileError
 from tilewright.ir.script import parse, to_text
+from tilewright.ir.structural_hash import structural_hash
 from tilewright.ir.symbolic import var
 from tilewright.ir.verify import violations
-from tilewright.schedules import State
+from tilewright.schedules import State, from_json, from_python, replay, to_json, to_python
 from tilewright.schedules.rules.default import DefaultRuleFailedWarning
 from tilewright.target.target import Target
 
@@ -229,6 +231,7 @@ class GraphWalk(Walk):
         """Compile the resulting program and the original one, and call both repeatedly."""
         self.watch(self)
         self.round_trip()
+        self.replayed()
         with self.phase("interpreter"):
             for env in self.small:
                 oracles.interpret(self.original, self.state.module, env)  # type: ignore[arg-type]
@@ -240,6 +243,21 @@ class GraphWalk(Walk):
         self.rng.shuffle(levels)
         self.executed(self.state, _cpu(levels[0]), "native")
         self.executed(self.original.module, _cpu(levels[1]), "default")
+
+    def replayed(self) -> None:
+        """Replay the recorded steps on the original program, through JSON and as Python."""
+        wanted = structural_hash(self.state.module)
+        for name, trace in (
+            ("JSON", from_json(to_json(self.state.trace))),
+            ("Python", from_python(to_python(self.state.trace))),
+        ):
+            with self.phase("replay", f"the trace as {name}"):
+                found = replay(State.start(self.program.module, self.target), trace)
+                if not found.complete:
+                    raise DefectError("replay", "incomplete", f"{name}: {found}")
+                if structural_hash(found.state.module) != wanted:
+                    message = f"{name}: {to_text(found.state.module)}"
+                    raise DefectError("replay", "another program", message)
 
     def executed(self, program: State | Module, target: Target, phase: str) -> None:
         """Compile a program, and compare the results of several calls at different sizes."""
@@ -260,8 +278,11 @@ class GraphWalk(Walk):
             oracles.run_calls(self.original, exe, self._calls(target), title)  # type: ignore[arg-type]
 
     def compiled(self) -> None:
-        """Export the resulting program as a shared library, and call it."""
-        if self.target != SIMT:
+        """Export the resulting program as a shared library, and call it.
+
+        A library that is not the run-time library cannot be exported.
+        """
+        if self.target != SIMT and not re.search(r'"(walk|blas)\.', self.text):
             with self.phase("export"):
                 oracles.run_exported(self.original, self.state.module, self._calls(_cpu("")))  # type: ignore[arg-type]
             self.tally.compiled["export"] += 1
