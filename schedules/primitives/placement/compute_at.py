@@ -19,7 +19,19 @@ from ....ir.analysis import (
 from ....ir.loop.decompose import reduction_position
 from ....ir.loop.nodes import Block, Buffer, For, Stmt
 from ....ir.loop.visit import loads
-from ....ir.symbolic import Facts, FloorDiv, Mod, Var, const_value, is_proved, ne, postorder
+from ....ir.symbolic import (
+    Expr,
+    Facts,
+    FloorDiv,
+    Mod,
+    Var,
+    ceildiv,
+    const_value,
+    is_proved,
+    linear_form,
+    ne,
+    postorder,
+)
 from ...allocations import parts_of
 from ...apply import Primitive, Rewrite, check
 from ...domain_checks import (
@@ -30,7 +42,7 @@ from ...domain_checks import (
 )
 from ...edit import Edit
 from ...handles import BlockRef, Handle, LoopRef, loop_ref, refs_of
-from ...loop_nests import ONE, ZERO, before, loops_removed, nest, whole, without
+from ...loop_nests import ZERO, before, loops_removed, nest, whole, without
 from ...motion_checks import (
     Movable,
     constant_iters,
@@ -313,18 +325,28 @@ def _needed(tree: Tree, block: Block, loop: For, buffer: Buffer) -> dict[Var, In
         return spans
     extents = {v.var: v.extent for v in block.iters}
     for index, span in zip(writes(block)[0].indices, box, strict=True):
-        match index:
-            case Var() if index in extents:
-                variable, size = index, ONE
-            case FloorDiv(numerator=Var() as variable, divisor=size) if variable in extents:
-                pass
-            case _:
-                continue
-        if not _is_defined(span, facts):
-            continue
-        wider = Interval(span.start * size, span.extent * size, span.exhaustive)
-        spans[variable] = within_dimension(wider, extents[variable], facts)
+        used = [v for v in extents if v in index.free]
+        values = _values(index, used[0], span) if len(used) == 1 else None
+        in_scope = index.free - set(used) <= tree.symbols()
+        if values is not None and in_scope and _is_defined(values, facts):
+            spans[used[0]] = within_dimension(values, extents[used[0]], facts)
     return spans
+
+
+def _values(index: Expr, variable: Var, span: Interval) -> Interval | None:
+    """Return an interval with the values of a variable at which an index is in an interval."""
+    match index:
+        case FloorDiv(numerator=numerator, divisor=size) if numerator is variable:
+            return Interval(span.start * size, span.extent * size, span.exhaustive)
+        case _:
+            form = linear_form(index, (variable,))
+    factor = None if form is None else const_value(form.coefficients.get(variable, ZERO))
+    if form is None or not factor:
+        return None
+    first = span.start - form.rest
+    if factor < 0:
+        first, factor = 1 - first - span.extent, -factor
+    return Interval(ceildiv(first, factor), ceildiv(span.extent, factor), span.exhaustive)
 
 
 def _is_defined(span: Interval, facts: Facts) -> bool:

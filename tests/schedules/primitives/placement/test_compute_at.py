@@ -338,6 +338,48 @@ def test_requirements_of_reverse_compute_at():
     del j
 
 
+SHIFTED = """
+n = symbols("n", lower=0)
+
+@prim_func
+def shifted(x: Buffer[(n,), i32], y: Out[(n,), i32]):
+    t = alloc((n * 3 + 12,), i32)
+    for i in range(n):
+        with block("first"):
+            vi = spatial(i)
+            t[{index}] = x[vi] * 2
+    for j in range(n):
+        with block("second"):
+            vj = spatial(j)
+            y[vj] = t[{read}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("index", "read"),
+    [
+        ("vi + 3", "vj + 3"),
+        ("n - vi", "vj + 1"),
+        ("n - 1 - vi", "n - 1 - vj"),
+        ("vi * 3", "vj * 3"),
+        ("vi * 3 + 2", "vj * 3 + 2"),
+        ("3 * n + 5 - vi * 3", "vj * 3 + 8"),
+    ],
+)
+def test_a_linear_index_of_a_producer_limits_its_iterations_to_those_of_a_tile(index, read):
+    text = SHIFTED.format(index=index, read=read)
+    sch = schedule(text)
+    tile, _ = sch.split("j", factors=(None, 8))
+    sch.compute_at("first", tile)
+    (_, inner) = sch.get_loops("first")
+    assert str(sch.state.loop(inner).extent) == "8"
+    exe = tilewright.compile(sch.module)
+    for n in (0, 1, 2, 7, 8, 9, 17, 24, 31):
+        x, y = np.arange(n, dtype=np.int32) * 7 % 11, np.zeros(n, np.int32)
+        run_prim(schedule(text).module.prims[0], [x, y])
+        np.testing.assert_array_equal(exe(x), y)
+
+
 def test_in_place_updates_cannot_move():
     text = CHAIN.replace("y[vk] = u[vk] - x[vk]", "y[vk] = y[vk] + u[vk]").replace("Out[", "InOut[")
     sch = schedule(text)
