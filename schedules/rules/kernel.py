@@ -10,8 +10,9 @@ from ...ir.loop.visit import walk
 from ...ir.symbolic import const_value
 from ..apply import Composite
 from ..composite import composite
-from ..handles import FunctionRef, Handle
+from ..handles import FunctionRef, Handle, block_ref, buffer_ref
 from ..patterns import Elementwise, Matmul, Other, Pattern, Rows, classify
+from ..primitives.caching.cache_write import CacheWrite
 from ..problem import StepError
 from ..schedule import Schedule
 from ..state import State
@@ -116,13 +117,15 @@ def _schedule_for_cpu(sch: Schedule, function: FunctionRef) -> None:
             sch.inline_elementwise(function)
             if sch.module.prim(function.function) is not before:
                 continue  # inlining may have changed the kind
-        *attempts, last = _cpu_rules(function, pattern, scans=has_scans(before))
+        *attempts, last = _cpu_rules(sch, function, pattern, scans=has_scans(before))
         if not any(_applies(sch, rule) for rule in attempts):
             _apply_or_warn(sch, function, last)
         return
 
 
-def _cpu_rules(function: FunctionRef, pattern: Pattern, *, scans: bool) -> Iterator[Composite]:
+def _cpu_rules(
+    sch: Schedule, function: FunctionRef, pattern: Pattern, *, scans: bool
+) -> Iterator[Composite]:
     """Yield the rules for a kernel of a kind; the last one is expected to apply.
 
     The rule of a kind moves blocks, or needs independent iterations. Dependences between blocks
@@ -134,6 +137,9 @@ def _cpu_rules(function: FunctionRef, pattern: Pattern, *, scans: bool) -> Itera
             return
         case Matmul() if any(const_value(v.extent) == 0 for v in pattern.block.iters):
             yield schedule_nests(function)  # a panel has no columns
+            return
+        case Matmul() if not _is_tileable(sch, function, pattern):
+            yield schedule_nests(function)
             return
         case Matmul():
             yield schedule_matmul(function)
@@ -148,6 +154,18 @@ def _cpu_rules(function: FunctionRef, pattern: Pattern, *, scans: bool) -> Itera
     alone = isinstance(pattern, Matmul) and not (pattern.prologue or pattern.epilogue)
     if not (alone or (isinstance(pattern, Rows) and pattern.complete and len(pattern.blocks) == 1)):
         yield schedule_nests(function)
+
+
+def _is_tileable(sch: Schedule, function: FunctionRef, pattern: Matmul) -> bool:
+    """Return whether the tiles of a product can be copied from registers to its result.
+
+    They are not boxes of the result if its indices are, for example, quotients and remainders.
+    """
+    if pattern.epilogue:
+        return True
+    name, block = function.function, pattern.block
+    result = buffer_ref(name, block.writes[0].buffer)
+    return not sch.check(CacheWrite(block_ref(name, block), result))
 
 
 def _has_kinds(function: PrimFunc) -> bool:

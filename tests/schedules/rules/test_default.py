@@ -1,5 +1,6 @@
 """Default rules: shape-generic traces that preserve results and lead to fast code."""
 
+import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -16,7 +17,7 @@ from tilewright.ir.loop.nodes import Block, For
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.module import Constant, Module
 from tilewright.ir.script import parse
-from tilewright.ir.symbolic import as_expr, const_value, var
+from tilewright.ir.symbolic import as_expr, const_value, evaluate, var
 from tilewright.schedules import STEPS, Schedule, Trace
 from tilewright.schedules.machine import Tile, machine_of
 from tilewright.schedules.patterns import (
@@ -332,3 +333,53 @@ def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):
     x, y = np.arange(9, dtype=np.float32), np.zeros(9, np.float32)
     run_prim(ready.prim("f"), [x, y])
     np.testing.assert_array_equal(y, x)
+
+
+RESULT = """
+n, m, d = symbols("n m d", lower=0)
+
+@prim_func
+def product(x: Buffer[(n, d), i32], w: Buffer[(d, m), i32], y: InOut[{shape}, i32]):
+    for i in range(n):
+        for j in range(m):
+            for k in range(d):
+                with block("y"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): y[{at}] = 0
+                    y[{at}] += x[vi, vk] * w[vk, vj]
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "at", "tiled"),
+    [
+        ("(n + 1, m)", "vi + 1, vj", True),
+        ("(n, m)", "vi, m - 1 - vj", True),
+        ("(m, n)", "vj, vi", True),
+        ("(ceildiv(n, 4), 4, m)", "vi // 4, vi % 4, vj", False),
+        ("(n, ceildiv(m, 4), 4)", "vi, vj // 4, vj % 4", False),
+        ("(n, m * 2)", "vi, vj * 2 + 1", False),
+        ("(n, n + m)", "vi, vj + vi", False),
+        ("(n * m,)", "vi * m + vj", False),
+    ],
+)
+def test_a_product_is_scheduled_whatever_the_indices_of_its_result(shape, at, tiled):
+    module = parse(RESULT.format(shape=shape, at=at))
+    sch = Schedule(module, Target("cpu", features=("avx2",)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sch.schedule_kernel("product")
+    shown = str(sch)
+    assert "parallel(" in shown
+    assert ("_local" in shown) == tiled
+    run = tw.compile(sch.module)["product"]
+    for n, m, d in ((0, 3, 2), (1, 1, 1), (5, 7, 0), (13, 33, 4)):
+        x = np.arange(n * d, dtype=np.int32).reshape(n, d) % 11
+        w = np.arange(d * m, dtype=np.int32).reshape(d, m) % 7
+        (dims,) = [p.buffer.shape for p in module.prims[0].params if p.buffer.name == "y"]
+        values = {v: {"n": n, "m": m}[v.name] for dim in dims for v in dim.free}
+        y = np.full([evaluate(dim, values) for dim in dims], 5, np.int32)
+        expected = y.copy()
+        run_prim(module.prims[0], [x, w, expected])
+        run.into(x, w, y)
+        np.testing.assert_array_equal(y, expected)
