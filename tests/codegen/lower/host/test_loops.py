@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
+import shutil
 import signal
+import subprocess
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tilewright import Schedule, compile
+from tilewright import Schedule, Target, compile, export
 from tilewright.codegen.errors import CheckError, StateError, StoppedError
+from tilewright.codegen.export.link import run_linker
 from tilewright.ir.interpreter import run_graph
 from tilewright.ir.script import parse
 
+from tests.codegen.export.test_package import loaded
+from tests.codegen.export.test_shared import PROGRAMS
+from tests.codegen.graph_loops import STATES, TEXT, Calls, c_program, expected_calls
+from tests.codegen.runtime.cuda.pretended import FakeDriver, loaded as pretended
 from tests.codegen.runtime.helpers import CountingMemory
 from tests.ir.graph.test_loops import SCAN, UPDATED
 from tests.waiting import wait_until
@@ -229,3 +240,130 @@ def test_a_call_of_another_thread_is_stopped() -> None:
 
     wait_until(ended, timeout=60)
     assert "the call was stopped in loop 'y'" in str(found[0])
+
+
+FORMS = parse(TEXT)
+
+
+@pytest.fixture(scope="module")
+def wanted() -> Calls:
+    return list(expected_calls(FORMS))
+
+
+def compare(
+    name: str, arguments: Sequence[np.ndarray], found: object, wanted: Sequence[np.ndarray]
+) -> None:
+    made = list(found) if isinstance(found, list | tuple) else [found]
+    where = f"{name} of {[a.tolist() for a in arguments]}"
+    assert len(made) == len(wanted), where
+    for a, b in zip(made, wanted, strict=True):
+        assert np.shape(a) == b.shape, where
+        np.testing.assert_array_equal(a, b, err_msg=where)
+
+
+def on_host(found: Any) -> np.ndarray:
+    """Return a copy of a tensor, which may be on a device."""
+    return found.numpy() if hasattr(found, "numpy") else np.array(found)
+
+
+def run_all(model: Any, state: Any, wanted: Calls) -> None:
+    for name, arguments, results in wanted:
+        own = {"state": state} if name in STATES else {}
+        found = getattr(model, name)(*arguments, **own)
+        kept = [np.array(state[STATES[name]])] if own else []
+        compare(
+            name, arguments, [*(found if isinstance(found, tuple) else [found]), *kept], results
+        )
+
+
+class Functions:
+    """The functions of an executable as methods."""
+
+    def __init__(self, exe: Any) -> None:
+        self.exe = exe
+
+    def __getattr__(self, name: str) -> object:
+        return self.exe[name]
+
+
+@pytest.mark.parametrize("target", ["cpu", "simt"])
+def test_loops_of_all_forms_agree_with_the_interpreter(target: str, wanted: Calls) -> None:
+    exe = compile(FORMS, target=target)
+    run_all(Functions(exe), exe.new_state(n=3), wanted)
+
+
+@pytest.fixture
+def driver() -> Iterator[FakeDriver]:
+    """The fake driver after a reset."""
+    fake = pretended()
+    fake.reset()
+    yield fake
+    fake.reset()
+
+
+def test_loops_run_on_a_device_whose_memory_the_host_cannot_access(
+    driver: FakeDriver, wanted: Calls
+) -> None:
+    driver.emulate(FORMS)
+    exe = compile(FORMS, target=Target("cuda", arch="sm_80"))
+    run_all(Functions(exe), exe.new_state(n=3), wanted)
+    assert any(call.startswith("launch") for call in driver.calls)
+
+
+def test_loops_run_in_an_exported_library(tmp_path: Path, wanted: Calls) -> None:
+    model = loaded(export(FORMS, tmp_path / "loops", name="loops").directory, "loops")
+    run_all(model, model.new_state(n=3), wanted)
+
+
+def test_loops_run_in_a_c_program(tmp_path: Path, wanted: Calls) -> None:
+    made = export(FORMS, tmp_path / "loops", kind="static", name="loops").directory
+    (made / "main.c").write_text(c_program(wanted))
+    (made / "arguments").write_bytes(b"".join(a.tobytes() for _, given, _ in wanted for a in given))
+    run_linker(
+        [
+            "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{made}", str(made / "main.c"),
+            str(made / "libloops.a"), "-lm", "-o", str(made / "program"),
+        ]
+    )  # fmt: skip
+    files = [made / name for name in ("loops.safetensors", "arguments", "results")]
+    done = subprocess.run([made / "program", *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "0\n", "blocks that are not freed"
+    data, at = files[-1].read_bytes(), 0
+    for name, arguments, results in wanted:
+        found: list[np.ndarray] = []
+        for result in results:
+            (rank,) = np.frombuffer(data, np.int64, 1, at)
+            shape = np.frombuffer(data, np.int64, rank, at + 8)
+            at += 8 + 8 * int(rank)
+            flat = np.frombuffer(data, result.dtype, int(np.prod(shape)), at)
+            at += flat.nbytes
+            found.append(flat.reshape(shape))
+        compare(name, arguments, found, results)
+    assert at == len(data)
+
+
+def test_loops_run_in_webassembly(tmp_path: Path, wanted: Calls) -> None:
+    made = export(FORMS, tmp_path / "loops", kind="wasm", name="loops").directory
+    given = [
+        {
+            "name": name,
+            "held": STATES.get(name),
+            "args": [
+                {"kind": a.dtype.kind, "shape": a.shape, "data": a.ravel().tolist()}
+                for a in arguments
+            ],
+        }
+        for name, arguments, _ in wanted
+    ]
+    (made / "calls.json").write_text(json.dumps(given))
+    node = shutil.which("node")
+    assert node, "no node: `make test` finds or installs it"
+    done = subprocess.run(
+        [node, PROGRAMS / "loops.mjs", made], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for (name, arguments, results), found in zip(wanted, json.loads(done.stdout), strict=True):
+        pairs = zip(found, results, strict=True)
+        arrays = [np.array(f["data"], r.dtype).reshape(f["shape"]) for f, r in pairs]
+        compare(name, arguments, arrays, results)
