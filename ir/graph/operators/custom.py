@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from ...loop.nodes import Attributes, BufferParam, PrimFunc
 from ...symbolic import Expr, Facts, SymInt, Var, as_expr, eq, free_vars, substitute, to_text
 from ..call_conditions import bound_conditions
-from ..nodes import Info, Operand, TensorInfo, TupleInfo
+from ..nodes import Info, Operand, TensorInfo, TupleInfo, Value, operand_info
+from ..unify import disagreement
+from .composition import Composer
 from .errors import DuplicateOperatorError, OperatorDefinitionError
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall
 from .lowering import LoweredOperator
 from .operator import CUSTOM_OPERATORS, OPERATORS, Operator, register_custom
 from .shape_inference import CallFacts, shape_text
 from .signature import OperandSpec, Signature
 
 ShapeRule: TypeAlias = Callable[..., Sequence[Any]]
+
+GradientRule: TypeAlias = Callable[..., Any]
+"""The cotangents of the operands from a builder, operands, results, and their cotangents."""
 
 
 class CustomOperator(Operator):
@@ -49,11 +55,17 @@ class CustomOperator(Operator):
     array([2., 2., 2.], dtype=float32)
     """
 
-    def __init__(self, program: PrimFunc, shape: ShapeRule | None = None) -> None:
+    def __init__(
+        self,
+        program: PrimFunc,
+        shape: ShapeRule | None = None,
+        gradient_rule: GradientRule | None = None,
+    ) -> None:
         """Check the program."""
         self.name = program.name
         self.program = program
         self.shape = shape
+        self.gradient_rule = gradient_rule
         params = [p for p in program.params if isinstance(p, BufferParam)]
         self.inputs = [p.buffer for p in params if p.access == "in"]
         self.results = [p.buffer for p in params if p.access == "out"]
@@ -85,6 +97,50 @@ class CustomOperator(Operator):
     def is_defined(self) -> bool:
         """Whether the operator has a definition in loop-level IR."""
         return True
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the definition has a gradient."""
+        return self.gradient_rule is not None
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand | None:
+        """Return the cotangent that the function of the definition computes."""
+        if self.gradient_rule is None:
+            return None
+        count = len(self.results)
+        results = (
+            [call.result] if count == 1 else [graph.item(call.result, k) for k in range(count)]
+        )
+        cotangents = [call.cotangent(graph, k) for k in range(count)]
+        found: Any = self.gradient_rule(graph, *call.args, *results, *cotangents)
+        several: tuple[Any, ...] = (
+            tuple(cast("Sequence[Any]", found)) if isinstance(found, tuple | list) else (found,)
+        )
+        where = f"gradient of custom operator {self.name!r}"
+        if len(several) != len(self.inputs):
+            raise OperatorDefinitionError(
+                f"expected one cotangent per operand ({len(self.inputs)}), got {len(several)}",
+                where=where,
+            )
+        chosen = several[position]
+        if not isinstance(chosen, Value):
+            raise OperatorDefinitionError(
+                f"the cotangent of {self.inputs[position].name!r} is not a value of the graph: "
+                f"{chosen!r}",
+                where=where,
+                hint="return values that graph.emit(...) returns",
+            )
+        have, want = operand_info(chosen), operand_info(call.args[position])
+        if isinstance(have, TensorInfo) and isinstance(want, TensorInfo):
+            broadcast = (have.rank or 0) > (want.rank or 0)
+            problem = have.dtype != want.dtype or not broadcast
+            text = disagreement(have, want, call.facts.facts) if problem else ""
+            if text:
+                raise OperatorDefinitionError(
+                    f"the cotangent of {self.inputs[position].name!r} differs from it: {text}",
+                    where=where,
+                )
+        return chosen
 
     def _bound(self, call: CallFacts) -> dict[Var, Expr]:
         """Unify the operands with the parameters; require that the shapes match."""
@@ -184,13 +240,14 @@ class CustomOperator(Operator):
 
 
 def _placeholder(position: int, info: TensorInfo) -> Operand:
-    from ..nodes import Value
-
     return Value(-1 - position, f"x{position}", info)
 
 
 def custom_operator(
-    program: str | PrimFunc | Any, *, shape: ShapeRule | None = None
+    program: str | PrimFunc | Any,
+    *,
+    shape: ShapeRule | None = None,
+    gradient: GradientRule | None = None,
 ) -> CustomOperator:
     """Register an operator whose semantics are a loop-level program.
 
@@ -202,6 +259,10 @@ def custom_operator(
     shape : callable, optional
         A function of the shapes of the operands that returns the shape of the result, or a tuple of
         shapes; needed if the shapes of the operands do not determine those of the results.
+    gradient : callable, optional
+        A function of a builder, the operands, the results, and the cotangents of the results, which
+        returns the cotangents of the operands: values that ``graph.emit(op, ...)`` returns. Without
+        it, ``sch.gradient()`` rejects a function that needs the gradient of the operator.
 
     Returns
     -------
@@ -235,7 +296,7 @@ def custom_operator(
     >>> tw.compile(module)(np.full(4, 2, np.float32)).tolist()
     [8.0, 8.0, 8.0, 8.0]
     """
-    operator_ = CustomOperator(_function(program), shape)
+    operator_ = CustomOperator(_function(program), shape, gradient)
     if operator_.name in OPERATORS:
         raise DuplicateOperatorError(
             f"operator {operator_.name!r} is an operator of Tilewright",

@@ -147,3 +147,67 @@ def main(x: Tensor[({size},), f32]):
 """
     with pytest.raises(ScriptTypeError, match=f"symbol 'n' = {size}: n"):
         parse(text)
+
+
+SCALED = """
+n = symbols("n", lower=0)
+
+@prim_func
+def custom_scaled(
+    x: Buffer[(n,), f64], s: Buffer[(1,), f64], y: Out[(n,), f64], z: Out[(n,), f64]
+):
+    for i in range(n):
+        y[i] = x[i] * s[0]
+        z[i] = x[i] * x[i]
+"""
+LOSS = """
+n = symbols("n", lower=0)
+
+@graph_func
+def main(x: Tensor[(n,), f64], s: Tensor[(1,), f64]):
+    p = custom_scaled(x, s)
+    y = p[0]
+    z = p[1]
+    t = add(y, z)
+    return t
+"""
+
+
+def scaled_gradient(graph: Any, x: Any, s: Any, _y: Any, _z: Any, dy: Any, dz: Any) -> Any:
+    square = graph.emit("multiply", graph.emit("multiply", dz, x), 2.0)
+    dx = graph.emit("add", graph.emit("multiply", dy, s), square)
+    ds = graph.emit("sum", graph.emit("multiply", dy, x), keepdims=True)
+    return dx, ds
+
+
+def test_a_gradient_is_part_of_the_definition() -> None:
+    custom_operator(SCALED, gradient=scaled_gradient)
+    sch = tw.Schedule(parse(LOSS))
+    sch.gradient()
+    exe: Any = tw.compile(sch)
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 5):
+        x, s, c = rng.random(n), rng.random(1), rng.random(n)
+        found = exe["main_gradient"](x, s, c)
+        interpreted = run_graph(sch.module, [x, s, c], function="main_gradient")
+        for results in (found, interpreted):
+            np.testing.assert_allclose(np.asarray(results[1]), c * (s + 2 * x), rtol=1e-12)
+            np.testing.assert_allclose(np.asarray(results[2]), [np.sum(c * x)], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("gradient", "message"),
+    [
+        (None, "operations without a gradient: custom_scaled"),
+        (lambda _g, *rest: rest[-1], r"expected one cotangent per operand \(2\), got 1"),
+        (lambda _g, *rest: (rest[-1], 1.0), "cotangent of 's' is not a value of the graph"),
+        (
+            lambda g, *rest: (g.emit("cast", rest[-1], dtype="f32"), rest[-1]),
+            "the cotangent of 'x' differs from it",
+        ),
+    ],
+)
+def test_wrong_gradients_are_named(gradient: Any, message: str) -> None:
+    custom_operator(SCALED, gradient=gradient)
+    with pytest.raises(tw.TilewrightError, match=message):
+        tw.Schedule(parse(LOSS)).gradient()
