@@ -270,10 +270,9 @@ def run_all(model: Any, state: Any, wanted: Calls) -> None:
     for name, arguments, results in wanted:
         own = {"state": state} if name in STATES else {}
         found = getattr(model, name)(*arguments, **own)
-        kept = [np.array(state[STATES[name]])] if own else []
-        compare(
-            name, arguments, [*(found if isinstance(found, tuple) else [found]), *kept], results
-        )
+        made = list(found) if isinstance(found, tuple) else [found]
+        made += [on_host(state[STATES[name]])] if own else []
+        compare(name, arguments, made, results)
 
 
 class Functions:
