@@ -7,7 +7,7 @@ from typing import Final
 from ....ir.analysis import bound_kinds
 from ....ir.analysis.scatter import is_scatter
 from ....ir.loop.nodes import Block
-from ...handles import BlockRef, LoopRef
+from ...handles import BlockRef, LoopRef, block_ref
 from ...problem import RuleNotApplicableError
 from ...schedule import Schedule
 
@@ -18,9 +18,15 @@ WARP: Final = 32
 """The number of threads of a warp."""
 
 
+def outermost_blocks(sch: Schedule, name: str) -> tuple[BlockRef, ...]:
+    """Return the blocks of a function that are not in another block; only their loops are bound."""
+    tree = sch.state.tree(name)
+    return tuple(block_ref(name, block) for block in tree.outermost_blocks())
+
+
 def is_dependent(sch: Schedule, name: str) -> bool:
     """Return whether a nest accesses a buffer that another one writes."""
-    nodes = [sch.state.block(b) for b in sch.get_blocks(name)]
+    nodes = sch.state.tree(name).outermost_blocks()
     for node in nodes:
         written = {r.buffer for r in node.writes}
         for other in nodes:
@@ -31,14 +37,14 @@ def is_dependent(sch: Schedule, name: str) -> bool:
 
 
 def separate_nests(sch: Schedule, name: str) -> tuple[BlockRef, ...]:
-    """Return the blocks of a function, each in loops of its own.
+    """Return the outermost blocks of a function, each in loops of its own.
 
     Raises
     ------
     RuleNotApplicableError
         If two blocks are in the same loop.
     """
-    blocks = sch.get_blocks(name)
+    blocks = outermost_blocks(sch, name)
     outer = [loops[0] for block in blocks if (loops := sch.get_loops(block))]
     if len(set(outer)) < len(outer):
         raise RuleNotApplicableError(f"blocks of function {name!r} are in the same loop")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...composite import composite
 from ...handles import FunctionRef
 from ...schedule import Schedule
+from ._binding import outermost_blocks
 
 
 @composite
@@ -47,7 +48,7 @@ def schedule_gpu_serial(sch: Schedule, function: FunctionRef) -> None:
     >>> [sch.state.loop(loop).thread for loop in sch.get_loops("scan")]
     ['threadIdx.x', '']
     """
-    for block in sch.get_blocks(function.function):
+    for block in outermost_blocks(sch, function.function):
         loops = sch.get_loops(block)
         if any(sch.state.loop(loop).kind == "thread" for loop in loops):
             continue  # the loops contain an earlier block, too

@@ -165,7 +165,57 @@ def scalar(x: Buffer[(1,), i32], y: Out[(), i32]):
         y[()] = x[0] + 1
 """
 
-SIZES = {"b": 2, "m": 5, "n": 70, "M": 65, "N": 30, "K": 17, "rows": 3, "columns": 99}
+NESTED = """
+n, k = symbols("n k", lower=1)
+
+@prim_func
+def nested(x: Buffer[(n, k), i32], y: Out[(n,), i32], z: Out[(n,), i32]):
+    for i in range(n):
+        with block("rows"):
+            vi = spatial(i)
+            z[vi] = x[vi, 0]
+            for j in range(k):
+                with block("sum"):
+                    vr, vj = spatial(n, vi), reduce(j)
+                    with init(): y[vr] = 0
+                    y[vr] += x[vr, vj]
+"""
+
+EXCHANGED = """
+n, k = symbols("n k", lower=1)
+
+@prim_func
+def exchanged(x: Buffer[(n, k), i32], y: Out[(n,), i32]):
+    s = alloc((n,), i32)
+    for i in range(n):
+        with block("rows"):
+            vi = spatial(i)
+            for j in range(k):
+                with block("sum"):
+                    vr, vj = spatial(n, vi), reduce(j)
+                    with init(): s[vr] = 0
+                    s[vr] += x[vr, vj]
+    for a in range(n):
+        with block("reversed"):
+            va = spatial(a)
+            y[va] = s[n - 1 - va]
+"""
+
+RUNNING = """
+n, k = symbols("n k", lower=1)
+
+@prim_func
+def running(x: Buffer[(n, k), i32], y: InOut[(n + 1,), i32]):
+    for i in range(n):
+        with block("rows"):
+            vi = ordered(i)
+            for j in range(k):
+                with block("step"):
+                    vr, vj = ordered(n, vi), ordered(j)
+                    y[vr + 1] = y[vr + 1] + y[vr] * x[vr, vj]
+"""
+
+SIZES = {"b": 2, "m": 5, "n": 70, "M": 65, "N": 30, "K": 17, "k": 6, "rows": 3, "columns": 99}
 PROGRAMS = {
     "matmul": (MATMUL, {"blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"}),
     "epilogue": (
@@ -182,6 +232,9 @@ PROGRAMS = {
     "transposed": (TRANSPOSED, {"blockIdx.x", "threadIdx.x"}),
     "one row": (ONE_ROW, {"threadIdx.x"}),
     "scalar": (SCALAR, {"threadIdx.x"}),
+    "nested": (NESTED, {"blockIdx.x", "threadIdx.x"}),
+    "exchanged": (EXCHANGED, {"threadIdx.x"}),
+    "running": (RUNNING, {"threadIdx.x"}),
     "softmax": (kernels.SOFTMAX, {"blockIdx.x", "threadIdx.x"}),
     "elementwise": (kernels.ELEMENTWISE, {"blockIdx.x", "threadIdx.x"}),
 }
