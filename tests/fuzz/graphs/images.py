@@ -12,7 +12,9 @@ from tests.fuzz.graphs.operators import number
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.fuzz.graphs.maker import GraphMaker, Shape
+    from tilewright.ir.symbolic import Expr
+
+    from tests.fuzz.graphs.maker import GraphMaker
     from tests.fuzz.graphs.operators import Draw
 
 DTYPES = ("f32", "f32", "f32", "f16", "bf16", "i32", "i8", "f64")
@@ -56,16 +58,11 @@ def windows(m: GraphMaker, rank: int, *, limited: bool = False) -> dict[str, obj
     return made
 
 
-def worked(m: GraphMaker, made: Tensor | None, terms: int) -> Tensor | None:
+def worked(m: GraphMaker, made: Tensor | None, terms: Expr | int) -> Tensor | None:
     """Note how many elements a result combines."""
     if made is not None:
         m.work.append(product(made.shape) * terms)
     return made
-
-
-def weights(m: GraphMaker, shape: Shape, x: Tensor) -> Tensor:
-    """Return a weight: a constant, or a transformed constant."""
-    return m.constant(shape, x.dtype)
 
 
 def conv(m: GraphMaker) -> object:
@@ -110,7 +107,7 @@ def pool(m: GraphMaker) -> object:
         sizes = tuple(as_expr(m.rng.choice([1, 1, 2, 3])) for _ in range(rank))
         if any(least(d) == 0 for d in x.shape[2:]):
             return None
-        terms = largest(product(x.shape[2:]))
+        terms = product(x.shape[2:])
         op = "adaptive_avg_pool" if means else "adaptive_max_pool"
         return worked(m, m.emit(op, x, sizes, rounds=means), terms)
     kernel = tuple(m.rng.choice([1, 2, 2, 3]) for _ in range(rank))
