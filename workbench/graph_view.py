@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias, assert_never
 
@@ -24,6 +25,7 @@ from ..ir.graph.nodes import (
     LaunchKernel,
     LaunchLibrary,
     Loop,
+    LoopParam,
     MakeTuple,
     MatchCast,
     ObjectInfo,
@@ -38,7 +40,7 @@ from ..ir.graph.nodes import (
     VersionSwitch,
     ViewTensor,
 )
-from ..ir.graph.visit import operands_of
+from ..ir.graph.visit import branches_of, operands_of
 from ..ir.identity import Origins
 from ..ir.symbolic import to_text
 from .protocol import GraphNode, GraphView
@@ -50,13 +52,54 @@ RESULT_UID = -1
 
 
 def graph_view(function: GraphFunc) -> GraphView:
-    """Return the dataflow of a function: parameters, bindings and results, in program order."""
-    bound = [_binding(b) for b in function.bindings if not isinstance(b.right, Kill | Check)]
+    """Return the dataflow of a function: parameters, bindings and results, in program order.
+
+    The bindings of a loop or branch are in a namespace of their own, which contains the value of
+    the loop or branch as its last node.
+    """
     nodes = [_param(p.value) for p in function.params]
-    nodes += _with_inherited_namespaces(bound)
+    nodes += _region(function.bindings, [])
     nodes.append(_result(function.returned))
     digest = hashlib.sha256(repr(nodes).encode()).hexdigest()[:24]
     return GraphView(digest, function.name, nodes)
+
+
+def _region(bindings: Sequence[Binding], around: list[str]) -> Iterator[GraphNode]:
+    """Yield the nodes of a list of bindings inside of a namespace."""
+    shown = [b for b in bindings if not isinstance(b.right, Kill | Check)]
+    for binding, node in zip(
+        shown, _with_inherited_namespaces(list(map(_binding, shown))), strict=True
+    ):
+        path = [*around, *node.path[len(_common_prefix(around, node.path)) :]]
+        match binding.right:
+            case Loop() as loop:
+                path = [*path, f"loop {node.name}"]
+                yield from _loop(loop, path)
+            case IfElse(then=then, otherwise=otherwise):
+                path = [*path, f"if {node.name}"]
+                yield from _region(then.bindings, [*path, "then"])
+                yield from _region(otherwise.bindings, [*path, "else"])
+            case _:
+                pass
+        yield replace(node, path=path)
+
+
+def _loop(loop: Loop, path: list[str]) -> Iterator[GraphNode]:
+    """Yield the nodes of a loop: the values of an iteration, the condition, and the body."""
+    for param, following in zip(loop.carried, loop.next_values, strict=False):
+        name = getattr(following, "name", "a constant")
+        yield _iterated(param, "carried", f", next: {name}", path)
+    for param in loop.elements:
+        yield _iterated(param, "slice", "", path)
+    if loop.condition is not None:
+        yield from _region(loop.condition.bindings, path)
+    yield from _region(loop.body.bindings, path)
+
+
+def _iterated(param: LoopParam, op: str, note: str, path: list[str]) -> GraphNode:
+    value, detail = param.value, f"{info_text(param.value.info)}{note}"
+    inputs = _values((param.given,))
+    return GraphNode(value.uid, value.name, op, "carried", detail, "", path, inputs, [])
 
 
 def _param(value: Value) -> GraphNode:
@@ -109,7 +152,13 @@ def _snake_case(right: object) -> str:
 def _inputs(right: Rhs) -> list[int]:
     if isinstance(right, LaunchKernel | LaunchLibrary | CallTIR):
         return _values(right.args)
-    return _values(operands_of(right))
+    inner = (result for branch in branches_of(right) for result in branch.results)
+    return _values((*_outer_operands(right), *inner))
+
+
+def _outer_operands(right: Rhs) -> tuple[Operand, ...]:
+    """Return the operands of a node; those of a loop belong to its carried values."""
+    return () if isinstance(right, Loop) else operands_of(right)
 
 
 def _values(operands: tuple[Operand, ...]) -> list[int]:

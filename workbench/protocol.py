@@ -97,12 +97,17 @@ class Pane:
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A value of a graph-level function. ``path`` is its namespace, outermost first."""
+    """A value of a graph-level function. ``path`` is its namespace, outermost first.
+
+    A loop or branch ``y`` is a namespace ``loop y`` or ``if y`` with its bindings and its value;
+    the branches of ``if y`` are the namespaces ``then`` and ``else`` in it. The values that each
+    iteration of a loop defines are of kind ``carried``.
+    """
 
     uid: int
     name: str
     op: str
-    kind: Literal["param", "call", "kernel", "library", "other", "result"]
+    kind: Literal["param", "carried", "call", "kernel", "library", "other", "result"]
     detail: str
     callee: str
     path: list[str]

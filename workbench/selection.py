@@ -6,7 +6,7 @@ from typing import assert_never
 
 from ..ir.analysis import Tree, tree_of
 from ..ir.graph.nodes import Binding, GraphFunc
-from ..ir.graph.regions import binding_of
+from ..ir.graph.regions import binding_of, bindings_around
 from ..ir.graph.visit import all_bindings, all_values
 from ..ir.loop.nodes import Block, Buffer, For, IterVar, PrimFunc
 from ..ir.symbolic import Expr, free_vars, to_text
@@ -131,9 +131,15 @@ def find_by_name(state: State, function: str, name: str) -> Handle | None:
 
 
 def enclosing(state: State, handle: Handle) -> list[protocol.Handle]:
-    """Return the function, loops and blocks that enclose a part, outermost first."""
+    """Return the function, loops and blocks that enclose a part, outermost first.
+
+    A binding of the graph is enclosed by the loops and branches that contain it.
+    """
     path = [to_view(state, FunctionRef(handle.function))]
     function = state.module.functions[handle.function]
+    if isinstance(function, GraphFunc) and isinstance(handle, BindingRef):
+        outer = (b.value for b in bindings_around(function, handle.uid))
+        return path + [protocol.Handle("binding", handle.function, v.uid, v.name) for v in outer]
     if not isinstance(function, PrimFunc) or not isinstance(handle, LoopRef | BlockRef):
         return path if not isinstance(handle, FunctionRef) else []
     tree = tree_of(function)

@@ -63,12 +63,16 @@ export interface Pane {
 
 /**
  * A value of a graph-level function. `path` is its namespace, outermost first.
+ *
+ * A loop or branch `y` is a namespace `loop y` or `if y` with its bindings and its value;
+ * the branches of `if y` are the namespaces `then` and `else` in it. The values that each
+ * iteration of a loop defines are of kind `carried`.
  */
 export interface GraphNode {
   readonly uid: number;
   readonly name: string;
   readonly op: string;
-  readonly kind: "param" | "call" | "kernel" | "library" | "other" | "result";
+  readonly kind: "param" | "carried" | "call" | "kernel" | "library" | "other" | "result";
   readonly detail: string;
   readonly callee: string;
   readonly path: readonly string[];

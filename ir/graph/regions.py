@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from .nodes import Binding, Branch, GraphFunc, Loop, Operand, Rhs, Value
-from .visit import all_bindings, branches_of, map_inner, used_values
+from .visit import (
+    all_bindings,
+    branches_of,
+    inner_bindings,
+    map_inner,
+    params_of,
+    used_values,
+)
 
 
 def regions(graph: GraphFunc) -> Iterator[GraphFunc]:
@@ -79,6 +86,44 @@ def region_of(graph: GraphFunc, uid: int) -> GraphFunc:
 def binding_of(graph: GraphFunc, uid: int) -> Binding | None:
     """Return the binding with a uid, which may be in a branch or a loop; None if there is none."""
     return next((b for b in all_bindings(graph.bindings) if b.value.uid == uid), None)
+
+
+def bindings_around(graph: GraphFunc, uid: int) -> tuple[Binding, ...]:
+    """Return the loops and branches that contain the definition of a value, outermost first.
+
+    Examples
+    --------
+    >>> from ..script import parse
+    >>> graph = parse('''
+    ... k = symbols("k", lower=0)
+    ...
+    ... @graph_func
+    ... def main(x: Tensor[(4,), f32]):
+    ...     @loop(k, count=3)
+    ...     def y(c: Tensor[(4,), f32] = x):
+    ...         d = relu(c)
+    ...         return d
+    ...     return y
+    ... ''').graph()
+    >>> from .visit import all_values
+    >>> uids = {v.name: v.uid for v in all_values(graph)}
+    >>> [[b.value.name for b in bindings_around(graph, uids[name])] for name in "cdy"]
+    [['y'], ['y'], []]
+    """
+    return _around(graph.bindings, uid)
+
+
+def _around(bindings: Sequence[Binding], uid: int) -> tuple[Binding, ...]:
+    for binding in bindings:
+        if any(v.uid == uid for v in params_of(binding.right)):
+            return (binding,)
+        for inner in inner_bindings(binding.right):
+            if any(b.value.uid == uid for b in inner):
+                return (binding,)
+            found = _around(inner, uid)
+            if found:
+                return (binding, *found)
+    return ()
 
 
 def _inner(graph: GraphFunc, right: Rhs) -> Iterator[GraphFunc]:

@@ -85,7 +85,7 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
           Time of the kernels, % of the call <span class="tw-legend-scale" aria-hidden="true" /> <span class="tw-mono">0 … 100 %</span>
         </p>
       ) : null}
-      {open.length > 0 && graph.nodes.length > 12 ? (
+      {open.length > 0 && (graph.nodes.length > 12 || graph.nodes.some((node) => node.kind === "carried")) ? (
         <div class="tw-crumbs" aria-label="Open namespaces">
           {open.map((key) => (
             <button type="button" key={key} class="tw-crumb" title={`Fold ${key}`} onClick={() => toggle(key)}>
@@ -247,7 +247,7 @@ function folding(graph: Graph, initial: ReadonlySet<string>, changed: ReadonlyMa
 }
 
 function isSmall(card: Card): boolean {
-  return card.kind === "param" || card.kind === "result";
+  return card.kind === "param" || card.kind === "carried" || card.kind === "result";
 }
 
 interface Fonts {
