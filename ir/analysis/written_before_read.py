@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ..loop.nodes import (
     Alloc,
@@ -53,6 +53,14 @@ from .facts_at import assuming, within_loop
 from .guarded_writes import Write, guarded, settled
 from .intervals import Interval, interval_of
 from .iter_map import injective_in
+
+MOST_REPEATED: Final = 16
+"""How often bodies of loops are scanned again, with the writes of earlier iterations.
+
+Loops of a nest that all carry a recurrence, as those that a split makes, would be scanned a number
+of times that is exponential in their depth. A buffer beyond the limit counts as read before it is
+written.
+"""
 
 _Box: TypeAlias = "tuple[Interval, ...]"
 
@@ -155,6 +163,7 @@ class _Scan:
         self._unwritten: dict[Buffer, tuple[Expr, ...]] = {}
         self._frames: list[_Frame] = [{}]
         self._memo: dict[tuple[int, int], tuple[Write, Facts, Write]] = {}
+        self._repeated = 0
 
     def statement(self, statement: Stmt, facts: Facts, bound: Mapping[Var, Expr]) -> None:
         """Scan a statement; ``bound`` maps iteration variables to their bindings."""
@@ -243,7 +252,8 @@ class _Scan:
         known = frozenset(self.exposed)
         inside = self._iteration(loop, extent, facts, bound)
         again = [b for b in self.exposed - known if self._reads_earlier(loop, b, inside)]
-        if again:
+        if again and self._repeated < MOST_REPEATED:
+            self._repeated += 1
             self.exposed.difference_update(again)
             self._frames.append({b: [_earlier(w, loop.var) for w in inside[b]] for b in again})
             inside = self._iteration(loop, extent, facts, bound)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..base import Bool, Expr, Var
 from ..errors import ZeroDivisorError
+from ..evaluator import evaluator
 from ..simplify import Simplifier
-from ..traverse import evaluate
+
+_function = lru_cache(maxsize=8192)(evaluator)
+"""The function of a term; the facts of a program are evaluated for many goals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class Goal:
         """Return the original values of a model in refined symbols if they refute the claim."""
         forward = self.simplifier.knowledge.refinement.forward
         try:
-            values = {v: evaluate(forward.get(v, v), model) for v in self.symbols}
+            values = {v: _function(forward.get(v, v))(model) for v in self.symbols}
             return values if self.refutes(values) else None
         except ZeroDivisorError:
             return None
@@ -50,9 +54,9 @@ class Goal:
     def refutes(self, values: Mapping[Var, int]) -> bool:
         """Return whether values satisfy declarations and facts, but not the claim."""
         return (
-            not evaluate(self.claim, values)
+            not _function(self.claim)(values)
             and all(_declared(v, value) for v, value in values.items())
-            and all(evaluate(p, values) for p in self.facts)
+            and all(_function(p)(values) for p in self.facts)
         )
 
 

@@ -9,6 +9,8 @@ from tilewright.ir.loop.nodes import For
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.script import parse
 
+from tests.cpu_time import relative_ms, timed
+
 PROGRAM = """
 n = symbols("n", lower=0)
 m = symbols("m", lower=1)
@@ -230,3 +232,24 @@ def test_iterations_at_the_same_time_do_not_read_elements_of_others():
     tree = tree_of(function)
     inside = function.body.body
     assert not written_before_read(inside, function.buffers, tree.facts(inside))
+
+
+@timed
+def test_a_deep_nest_that_carries_a_recurrence_is_scanned_a_limited_number_of_times():
+    """Each loop was scanned twice in each scan of the loop around it: 2**14 scans of the block."""
+    depth = 14
+    loops = [f"{'    ' * k}    for i{k} in range(2):" for k in range(depth)]
+    index = " + ".join(f"i{k} * {2 ** (depth - 1 - k)}" for k in range(depth))
+    size = 2**depth
+    block = [
+        'with block("t"):',
+        f"    v = ordered({size}, {index})",
+        "    t[v + 1] = t[v] + 1.0",
+        "    y[v] = t[v + 1]",
+    ]
+    lines = ["@prim_func", f"def f(y: Out[({size},), f32]):", f"    t = alloc(({size + 1},), f32)"]
+    lines += [*loops, *("    " * (depth + 1) + line for line in block)]
+    func = parse("\n".join(lines) + "\n", check=False).prim("f")
+    assert written_before_read(func.body, func.buffers, func.facts) == frozenset()
+    spent = relative_ms(lambda: written_before_read(func.body, func.buffers, func.facts))
+    assert spent < 300
