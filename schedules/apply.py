@@ -11,6 +11,7 @@ from ..errors import Json
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
 from .allocations import AllocationScopeError, has_scopes, lifted, sunk
+from .block_scope import entered, isolation_problems, left, same_block_problems, whole
 from .coerce import Context, coerced
 from .handles import BufferRef, Handle, Move, Removed
 from .lookup import accessed, find
@@ -82,9 +83,10 @@ class Primitive(Step):
 
     def check(self, state: State) -> Iterator[Problem]:
         """Yield all problems: existence, enclosing blocks, structure, proofs, then allocations."""
-        state, _ = lifted(state, self)
+        given = state
+        state, _ = lifted(entered(given, self), self)
         found = False
-        for problem in self.checked(state):
+        for problem in self.checked(state, given):
             found = True
             yield problem
         if not found and has_scopes(state, self):
@@ -93,12 +95,16 @@ class Primitive(Step):
             except AllocationScopeError as error:
                 yield self.misplaced(error)
 
-    def checked(self, state: State) -> Iterator[Problem]:
-        """Yield the problems that are found before the rewrite."""
+    def checked(self, state: State, given: State) -> Iterator[Problem]:
+        """Yield the problems that are found before the rewrite.
+
+        The state is that of the block around the targets; the given one is that of the caller.
+        """
         found = False
         phases = (
-            state.missing(self),
-            state.enclosed(self),
+            given.missing(self),
+            given.enclosed(self),
+            self.same_block(given),
             self.structural(state),
             self.proofs(state),
         )
@@ -113,12 +119,19 @@ class Primitive(Step):
         except AllocationScopeError as error:  # of a check that examines the outcome
             yield self.misplaced(error)
 
+    def same_block(self, state: State) -> Iterator[Problem]:
+        """Yield a problem if the targets of an isolated step are inside of different blocks."""
+        yield from same_block_problems(state, self)
+
     def outcome(self, state: State) -> Iterator[Problem]:
         """Yield the problems of concurrent loops and scans after the step."""
         names = {handle.function for handle in self.handles()}
-        if any(needs_outcome(state.module.functions.get(name)) for name in names):
-            after = self.rewrite(state).module
-            yield from outcome_problems(state.module, after, names)
+        before = whole(state).module
+        if any(needs_outcome(before.functions.get(name)) for name in names):
+            after = left(state, self.rewrite(state).module)
+            yield from outcome_problems(before, after, names)
+        if state.inside is not None:
+            yield from isolation_problems(state, lambda: self.rewrite(state).module)
 
     def misplaced(self, error: AllocationScopeError) -> Problem:
         """Return the problem that a use of a temporary would leave the scope of its allocation."""
@@ -212,16 +225,19 @@ def apply(state: State, step: Step) -> Applied:
         )
     given = prepared(state, step)
     step = given if isinstance(given, Composite) else _plain(given)
-    outside, moved = lifted(state, step) if isinstance(step, Primitive) else (state, ())
-    problems = tuple(step.checked(outside) if isinstance(step, Primitive) else state.missing(step))
+    scope = entered(state, step)
+    outside, moved = lifted(scope, step) if isinstance(step, Primitive) else (state, ())
+    problems = tuple(
+        step.checked(outside, state) if isinstance(step, Primitive) else state.missing(step)
+    )
     if problems:
         raise StepError(step.title(), problems, state.module)
     if isinstance(step, Composite):
         return _composed(state, step)
     state = located(state, step)
-    if isinstance(step, Primitive) and (decided := step.decided(state)) is not step:
+    if isinstance(step, Primitive) and (decided := step.decided(scope)) is not step:
         given = step = decided
-    inside = replace(state, module=outside.module)
+    inside = replace(state, module=outside.module, inside=outside.inside)
     inside.memo.update(outside.memo)  # facts on the same program and target
     rewrite = _run(step, inside, moved)
     moves = state.moves
@@ -251,6 +267,11 @@ def _composed(state: State, step: Composite) -> Applied:
     return Applied(new, results, Rewrite(new.module, results))
 
 
+def rewritten(step: Primitive, state: State) -> Rewrite:
+    """Return the outcome of a step on a state, without checks."""
+    return _rewritten(step, *lifted(entered(state, step), step))
+
+
 def _rewritten(step: Primitive, state: State, moved: Collection[BufferRef]) -> Rewrite:
     """Return the outcome of a step; allocations that were moved outward move inward again."""
     try:
@@ -262,7 +283,7 @@ def _rewritten(step: Primitive, state: State, moved: Collection[BufferRef]) -> R
         if isinstance(func, PrimFunc):
             new = sunk(func, [ref.uid for ref in moved if ref.function == name])
             made = replace(made, module=made.module.with_functions(new))
-    return made
+    return made if state.inside is None else replace(made, module=left(state, made.module))
 
 
 def _run(step: Step, state: State, moved: Collection[BufferRef]) -> Rewrite:

@@ -70,7 +70,7 @@ class Edit:
     def fresh(self, base: str) -> str:
         """Return a printed name that is unused in the function, from a base of any length."""
         if self._taken is None:
-            self._taken = set(self.tree.names())
+            self._taken = set(self.state.names(self.name))
         chosen = fresh_name(bounded_name(base), self._taken)
         self._taken.add(chosen)
         return chosen

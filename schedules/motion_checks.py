@@ -64,7 +64,22 @@ def movable_problems(
     tree, block = state.tree(ref.function), state.block(ref)
     for requirement, message, others in _reasons(tree, block, requires, several=several):
         where = (ref, *refs_of(ref.function, *others))
-        yield Problem(requirement, f"block {block.name!r} {message}", where)
+        outside = _outside_of_block(state, others) if requirement is requires.temporary else ""
+        yield Problem(requirement, f"block {block.name!r} {outside or message}", where)
+
+
+def _outside_of_block(state: State, buffers: tuple[Block | Buffer, ...]) -> str:
+    """Return that a block writes a temporary from outside of the block around it, or nothing."""
+    inside = state.inside
+    if inside is None:
+        return ""
+    tree = inside.around.tree(inside.block.function)
+    found = [b for b in buffers if isinstance(b, Buffer) and tree.is_temporary(b)]
+    return "".join(
+        f"writes {b.name!r}, which is allocated outside of block {inside.block.name!r}: other "
+        "statements may use its elements, or an iteration of the block those of another one"
+        for b in found
+    )
 
 
 _Reason: TypeAlias = "tuple[Requirement, str, tuple[Block | Buffer, ...]]"

@@ -19,7 +19,7 @@ STEPS: Mapping[str, type[Step]] = MappingProxyType(_STEPS)
 """All primitives, queries and composite steps by name."""
 
 
-def primitive(*, family: str, returns: Any = None) -> Callable[[_S], _S]:
+def primitive(*, family: str, returns: Any = None, isolated: bool = False) -> Callable[[_S], _S]:
     """Return a decorator that registers a primitive.
 
     Parameters
@@ -29,13 +29,16 @@ def primitive(*, family: str, returns: Any = None) -> Callable[[_S], _S]:
     returns : type
         The return type of its ``Schedule`` method: a handle type, a ``tuple[...]`` of handle types,
         or None.
+    isolated : bool
+        Whether the step regards the block around its targets as the whole function: it neither
+        uses nor changes the statements outside of that block.
     """
-    return lambda cls: register(cls, family, returns)
+    return lambda cls: register(cls, family, returns, isolated=isolated)
 
 
-def register(cls: _S, family: str, returns: Any) -> _S:
+def register(cls: _S, family: str, returns: Any, *, isolated: bool = False) -> _S:
     """Register a step, and add its method to schedules; parameters as in :func:`primitive`."""
-    cls.family, cls.returns = family, returns
+    cls.family, cls.returns, cls.isolated = family, returns, isolated
     cls.__doc__ = documented(cls.__doc__ or "", cls.Requires)
     _STEPS[cls.verb()] = cls
     install(cls)

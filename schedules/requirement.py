@@ -48,9 +48,15 @@ class CommonRequirement(Requirement):
     """The requirements of all steps."""
 
     TARGETS_EXIST = "the target of each handle exists"
-    OUTSIDE_OF_BLOCKS = (
-        "the target of each handle is not inside a tensorized block, and for steps of the families "
-        "caching, placement, and reduction not inside any block"
+    OUTSIDE_OF_INSTRUCTIONS = "the target of each handle is not inside a tensorized block"
+    SAME_BLOCK = (
+        "the loops and blocks of a step that moves, copies, or divides blocks are inside of the "
+        "same block, or all outside of blocks, and its buffers exist there"
+    )
+    ISOLATED = (
+        "a step inside of a block keeps the iterations of the parallel and thread-bound loops "
+        "around the block independent, no loop around it is vectorized, and all blocks use their "
+        "own iteration variables"
     )
     INDEPENDENT = (
         "iterations of parallel and thread-bound loops write whole bytes of packed elements and "

@@ -50,6 +50,25 @@ class StaleHandleError(ScheduleError):
     title = "Stale handle"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Inside:
+    """The position of the inside of a block, which is the function of a state.
+
+    Parameters
+    ----------
+    around : State
+        The state of the whole function.
+    block : BlockRef
+        The block.
+    init : bool
+        Whether the function is the init of the block, instead of its body.
+    """
+
+    around: State
+    block: BlockRef
+    init: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class State:
     """A module, the trace that produced it, and its target.
@@ -75,6 +94,8 @@ class State:
     applying : tuple of str
         The composite steps whose functions are running, outermost first. Unlike a context variable,
         they are known to threads that such a function starts.
+    inside : Inside or None
+        The block whose inside is the function of the state; None for a whole module.
     memo : dict
         Cached facts derived from this state. They are not part of its value.
 
@@ -94,6 +115,7 @@ class State:
     first: int = 1
     seed: int = 0
     applying: tuple[str, ...] = ()
+    inside: Inside | None = None
     memo: dict[object, object] = field(default_factory=_empty_memo, init=False, repr=False)
 
     @classmethod
@@ -196,19 +218,31 @@ class State:
         return None
 
     def enclosed(self, step: Step) -> Iterator[Problem]:
-        """Yield a problem for each handle inside a block that the step cannot change.
+        """Yield a problem for each handle inside a tensorized block.
 
-        The body of a tensorized block belongs to its instruction. Steps that move, copy or divide
-        blocks require blocks that are not inside another block.
+        The body of such a block belongs to its instruction.
         """
         for ref in dict.fromkeys(step.handles()):
             if isinstance(ref, LoopRef | BlockRef):
                 tree = self.tree(ref.function)
                 node = self.loop(ref) if isinstance(ref, LoopRef) else self.block(ref)
-                blocks = [s for s in tree.ancestors(node) if isinstance(s, Block)]
-                message = _out_of_reach(step, label(ref), blocks)
-                if message is not None:
-                    yield Problem(CommonRequirement.OUTSIDE_OF_BLOCKS, message, (ref,))
+                blocks = (s for s in tree.ancestors(node) if isinstance(s, Block))
+                for block in blocks:
+                    intrinsic = dict(block.annotations).get(INTRINSIC)
+                    if intrinsic is not None:
+                        yield Problem(
+                            CommonRequirement.OUTSIDE_OF_INSTRUCTIONS,
+                            f"{label(ref)!r} is inside block {block.name!r}, which {intrinsic} "
+                            f"implements; unannotate(target={block.name}, key={INTRINSIC!r}) "
+                            "removes the instruction",
+                            (ref,),
+                        )
+                        break
+
+    def names(self, function: str) -> frozenset[str]:
+        """Return the names in use in a loop-level function, also around the inside of a block."""
+        own = self.tree(function).names()
+        return own if self.inside is None else own | self.inside.around.names(function)
 
     def symbols(self, step: Step) -> Mapping[str, Var]:
         """Return the symbols that a step's terms may name: those of its first function."""
@@ -236,27 +270,6 @@ class State:
     def with_module(self, module: Module) -> State:
         """Return the state with another module and the same trace, for tests and previews."""
         return replace(self, module=module)
-
-
-_OUTERMOST = ("caching", "placement", "reduction")
-"""Families whose steps require blocks that are not inside another block."""
-
-
-def _out_of_reach(step: Step, name: str, blocks: list[Block]) -> str | None:
-    """Return why a step cannot change a loop or block inside the given blocks."""
-    for block in blocks:
-        intrinsic = dict(block.annotations).get(INTRINSIC)
-        if intrinsic is not None:
-            return (
-                f"{name!r} is inside block {block.name!r}, which {intrinsic} implements; "
-                f"unannotate(target={block.name}, key={INTRINSIC!r}) removes the instruction"
-            )
-    if blocks and step.family in _OUTERMOST:
-        return (
-            f"{name!r} is inside block {blocks[0].name!r}; "
-            f"{step.verb()} requires a target outside of blocks"
-        )
-    return None
 
 
 def _moved(move: Move, ref: Handle) -> tuple[Handle, ...]:

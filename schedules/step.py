@@ -30,6 +30,8 @@ class Step:
 
     __slots__ = ()
     family: ClassVar[str] = ""
+    isolated: ClassVar[bool] = False
+    """Whether the step regards the block around its targets as the whole function."""
     returns: ClassVar[Any] = None
     Requires: ClassVar[type[Requirement]] = Requirement
 

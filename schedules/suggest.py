@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from ..display import Table
 from .apply import Composite, Primitive, check
+from .block_scope import selected
 from .handles import HANDLE_TYPES, Handle
 from .problem import ParameterError, Problem
 from .registry import composites, primitives
@@ -87,6 +88,6 @@ def suggest(
     found = [
         Suggestion(step, check(state, step) if checked(step) else ())
         for cls in (*primitives(), *composites())
-        for step in cls.suggest(state, selection)
+        for step in cls.suggest(selected(state, cls, selection), selection)
     ]
     return Suggestions(sorted(found, key=lambda c: not c.applicable))

@@ -43,7 +43,7 @@ from .instances import Instances, Multiplicity, determined, instances
 from .intervals import Interval, covers, interval_of, union, within_dimension
 from .iter_map import injective_in
 from .pattern import PatternKind, pattern_kind
-from .regions import with_regions
+from .regions import with_own_regions, with_regions
 from .tree import Tree, block_stores, tree_of
 from .updates import operation_on_own, reduction_of, reduction_update, reorders, update_of
 from .written_before_read import written_before_read
@@ -109,6 +109,7 @@ __all__ = [
     "union",
     "update_of",
     "values_of",
+    "with_own_regions",
     "with_regions",
     "within_dimension",
     "within_loop",

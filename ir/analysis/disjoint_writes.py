@@ -53,13 +53,16 @@ def binders_of(tree: Tree, outer: For, access: Access) -> tuple[For | Let, ...]:
 
 
 def writes_disjoint(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
-    """Return whether different iterations of a loop write disjoint elements in a block."""
+    """Return whether different iterations of a loop write disjoint elements in a block.
+
+    Nothing is known of a buffer that the block allocates.
+    """
     found = writes(block, buffer)
+    if len(found) != 1:
+        return False
     inside = (loop, *binders_of(tree, loop, found[0]))
     facts = within_loops(tree.facts(loop.body), inside[1:])
     ranges = ranges_of(inside) | found[0].bound_inner()
-    if len(found) != 1:
-        return False
     indices = found[0].bound()
     return loop.var in injective_in(indices, ranges, facts) or proved_disjoint(
         loop, indices, ranges

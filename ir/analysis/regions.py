@@ -21,14 +21,15 @@ def with_regions(block: Block) -> Block:
     """
     init = None if block.init is None else transform(block.init, _refreshed)
     block = replace(block, init=init, body=transform(block.body, _refreshed))
-    return _with_own(block)
+    return with_own_regions(block)
 
 
 def _refreshed(statement: Stmt) -> Stmt:
-    return _with_own(statement) if isinstance(statement, Block) else statement
+    return with_own_regions(statement) if isinstance(statement, Block) else statement
 
 
-def _with_own(block: Block) -> Block:
+def with_own_regions(block: Block) -> Block:
+    """Return a block with recomputed read and write regions, without changes of nested blocks."""
     return replace(block, reads=_regions(reads(block)), writes=_regions(writes(block)))
 
 

@@ -532,8 +532,7 @@ class _Checker:
         reduced = {v.var for v in block.iters if v.kind == "reduce"}
         if not reduced:
             return
-        allocated = {alloc.buffer for alloc in allocations(block.body)}
-        body = [s for s in stores(block.body) if s.buffer not in allocated]
+        body = _outer_stores(block.body)
         self._check_init(block, reduced)
         for store in body:
             for index in store.indices:
@@ -549,7 +548,7 @@ class _Checker:
             missing = written - own
             message = "has no init and is not read by the update"
         else:
-            missing = {s.buffer for s in stores(block.init)} ^ written
+            missing = {s.buffer for s in _outer_stores(block.init)} ^ written
             message = "is written by only one of init and body"
         for buffer in sorted(missing, key=lambda b: b.name):
             self._out.report(rules.REDUCTION, f"buffer {buffer.name!r} {message}")
@@ -568,3 +567,9 @@ class _Checker:
             facts = facts.with_loop(iter_var.var, iter_var.extent)
         for message in uncovered(block, facts):
             self._out.report(rules.REGIONS, message)
+
+
+def _outer_stores(part: Stmt) -> list[Store]:
+    """Return the stores of a statement to buffers that it does not allocate."""
+    own = {alloc.buffer for alloc in allocations(part)}
+    return [store for store in stores(part) if store.buffer not in own]

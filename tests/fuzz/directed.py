@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from tilewright.ir.loop.nodes import Block, For
 from tilewright.ir.loop.visit import walk as preorder
 from tilewright.schedules.apply import Primitive
+from tilewright.schedules.block_scope import selected
 from tilewright.schedules.registry import STEPS
 
-from tests.fuzz.steps import MAKERS, RULES, kernel
+from tests.fuzz.steps import MAKERS, RULES, kernel, part_of
 from tests.schedules.random_steps import blocks, loops, random_step, selections
 from tests.strategies import symbols_of
 
@@ -52,6 +53,7 @@ def candidates(rng: random.Random, state: State, verb: str) -> Iterator[Step]:
     if verb in RULES:
         yield cls(kernel(state))
         return
+    state = part_of(rng, state, verb)
     if verb in OPERANDS:
         found = [cls(*values) for values in OPERANDS[verb](rng, state)]
         rng.shuffle(found)
@@ -59,7 +61,9 @@ def candidates(rng: random.Random, state: State, verb: str) -> Iterator[Step]:
         return
     handles = [*selections(state), kernel(state)]
     rng.shuffle(handles)
-    suggested = chain.from_iterable(_shuffled(rng, cls.suggest(state, h)) for h in handles)
+    suggested = chain.from_iterable(
+        _shuffled(rng, cls.suggest(selected(state, cls, h), h)) for h in handles
+    )
     maker = MAKERS.get(verb)
     drawn = (_drawn(rng, state, cls, maker) for _ in range(TRIES))
     for either in zip(drawn, chain(suggested, [None] * TRIES), strict=False):

@@ -16,6 +16,8 @@ from tilewright.ir.loop.visit import walk
 from tilewright.ir.module import Module
 from tilewright.ir.script import to_text
 from tilewright.ir.verify import violations
+from tilewright.schedules.apply import rewritten
+from tilewright.schedules.block_scope import whole
 from tilewright.schedules.verify import verify
 
 from tests.codegen.kernels import LEVELS
@@ -27,7 +29,7 @@ from tests.fuzz.program import Program
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tilewright.schedules.apply import Primitive, Rewrite
+    from tilewright.schedules.apply import Primitive
     from tilewright.schedules.state import State
 
 EFFECTS = (
@@ -49,7 +51,8 @@ def effect(step: Primitive, state: State) -> str:
         problems = list(step.check(state))
         if problems:
             return f"implied: {', '.join(sorted({p.requirement.key for p in problems}))}"
-        made: Rewrite = step.rewrite(state)
+        state = whole(state)
+        made = rewritten(step, state)
         to_text(made.module)
     except Exception as error:  # noqa: BLE001 - any error is an effect
         return f"error in the step: {type(error).__name__}"

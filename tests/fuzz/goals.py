@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tests.fuzz.programs import FAMILIES
-from tests.fuzz.steps import KINDS, LIBRARY, RULES, VERBS, families_of
+from tests.fuzz.steps import ISOLATED, KINDS, LIBRARY, RULES, VERBS, families_of
 
 if TYPE_CHECKING:
     import random
@@ -101,7 +101,7 @@ def next_verb(rng: random.Random, goal: str, counted: Sequence[str], *, on_gpu: 
     """Draw a step: the goal of the walk, a missing family, a composite, or any primitive."""
     share = rng.random()
     if share < 0.3 and goal not in RULES:
-        return goal
+        return rng.choice((goal, *ISOLATED)) if goal == "blockize" else goal
     if share < 0.4:
         return rng.choice(LIBRARY)
     if share < 0.5 and len(counted) >= 4:

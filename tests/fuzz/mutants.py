@@ -144,7 +144,7 @@ def _steps(noticed: Noticed, stack: ExitStack) -> None:
 
     phases = ("structural", "proofs")
     patches = [filtering(c, p, on_step=True) for c in primitives() for p in phases]
-    patches.append(filtering(Primitive, "outcome", on_step=True))
+    patches += [filtering(Primitive, p, on_step=True) for p in ("outcome", "same_block")]
     patches += [filtering(State, p, on_step=False) for p in ("missing", "enclosed")]
     obstacle = allocations._obstacle
 

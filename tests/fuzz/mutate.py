@@ -51,6 +51,7 @@ TESTS = (
     "tests/schedules/launch",
     "tests/schedules/primitives",
     "tests/schedules/test_allocations.py",
+    "tests/schedules/test_block_scope.py",
     "tests/schedules/test_composite.py",
     "tests/schedules/test_domain_checks.py",
     "tests/schedules/test_inline_checks.py",

@@ -14,6 +14,8 @@ from tilewright.schedules.primitives.loops.reorder import Reorder
 from tilewright.schedules.primitives.loops.split import Split
 from tilewright.schedules.primitives.tensorize.tensorize import Tensorize
 
+from tests.fuzz import directed
+from tests.fuzz.steps import ISOLATED
 from tests.schedules.random_steps import blocks, loops
 
 if TYPE_CHECKING:
@@ -78,6 +80,17 @@ def _by_fixes(walk: Walk, step: Tensorize) -> bool:
             return False
         step = followed(step, walk.state)
     return False
+
+
+def blockize(walk: Walk) -> None:
+    """Split and reorder loops, and convert some of the nests into blocks."""
+    first = ("split", "split", "reorder", "cache_write", "rfactor")
+    for _ in range(walk.rng.randint(0, 3)):
+        directed.seek(walk, walk.rng.choice(first))
+    for _ in range(walk.rng.randint(1, 2)):
+        directed.seek(walk, "blockize")
+    for _ in range(walk.rng.randint(2, 6)):
+        directed.seek(walk, walk.rng.choice(ISOLATED))
 
 
 def bind(walk: Walk) -> None:

@@ -13,6 +13,7 @@ from tilewright.ir.loop.scans import scanning
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.symbolic import Bool, Expr, const_value, parse_expr, to_text
 from tilewright.schedules.apply import Composite, Primitive, Query
+from tilewright.schedules.block_scope import scope_of, selected
 from tilewright.schedules.coerce import index_map
 from tilewright.schedules.handles import (
     BindingRef,
@@ -47,6 +48,12 @@ VERBS = tuple(
     c.verb() for c in primitives() if c.family in FAMILIES and c.verb() != "clone_function"
 )
 """Primitives that change a single loop-level function; a clone needs calls in a graph."""
+
+ISOLATED = tuple(c.verb() for c in primitives() if c.isolated and c.family != "sample")
+"""Primitives that regard the inside of a block as a whole function."""
+
+INSIDE = ("caching", "layout", "loops", "placement", "reduction", "sample", "tensorize")
+"""Families whose operands are often drawn from the inside of a block."""
 
 ON_GRAPHS = (
     *(c.verb() for c in primitives() if c.family in ("autodiff", "graph", "memory")),
@@ -85,9 +92,19 @@ def kernel(state: State) -> FunctionRef:
     return FunctionRef(state.module.prims[0].name)
 
 
+def part_of(rng: random.Random, state: State, verb: str) -> State:
+    """Return the state from which operands are drawn: often that of the inside of a block."""
+    cls = STEPS[verb]
+    if cls.family not in INSIDE or rng.random() < 0.3:
+        return state
+    found = (scope_of(state, ref) for ref in (*loops(state), *blocks(state)))
+    insides = list(dict.fromkeys(inside for inside in found if inside is not None))
+    return rng.choice(insides) if insides else state
+
+
 def draw(rng: random.Random, state: State, verb: str) -> Step | None:
     """Draw a step, suggested or with random parameters; None if the program has no operands."""
-    cls = STEPS[verb]
+    cls, state = STEPS[verb], part_of(rng, state, verb)
     maker = MAKERS.get(verb)
     if maker is not None and rng.random() < 0.6:
         return maker(rng, state, cls)
@@ -95,7 +112,7 @@ def draw(rng: random.Random, state: State, verb: str) -> Step | None:
         handles = [*selections(state), kernel(state)]
         rng.shuffle(handles)
         for handle in handles[:8]:
-            if found := list(cls.suggest(state, handle)):
+            if found := list(cls.suggest(selected(state, cls, handle), handle)):
                 return rng.choice(found)
     return random_step(rng, state, cls) if issubclass(cls, Primitive) else None
 

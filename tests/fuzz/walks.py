@@ -477,6 +477,8 @@ def advance(walk: Walk) -> None:
         plans.tensorize(walk)
     elif goal in LIBRARY:
         directed.seek(walk, goal)
+    elif goal == "blockize":
+        plans.blockize(walk)
     elif walk.target == SIMT:
         plan = rng.choice([_by_rule, _by_rule, plans.bind, plans.bind, plans.bind, _leave])
         plan(walk)

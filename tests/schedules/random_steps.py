@@ -20,6 +20,7 @@ from tilewright.ir.loop.scans import scan_of, scanning
 from tilewright.ir.symbolic import const_value, minimum, var
 from tilewright.schedules import BlockRef, BufferRef, LoopRef, State
 from tilewright.schedules.apply import Primitive, apply, check
+from tilewright.schedules.block_scope import selected
 from tilewright.schedules.registry import STEPS, primitives
 
 from tests.strategies import outputs, prim_funcs
@@ -291,7 +292,7 @@ def random_step(rng: random.Random, state: State, cls: type[Primitive]) -> Primi
         return step
     handles = selections(state)
     rng.shuffle(handles)
-    found = (list(cls.suggest(state, ref)) for ref in handles)
+    found = (list(cls.suggest(selected(state, cls, ref), ref)) for ref in handles)
     return next((rng.choice(steps) for steps in found if steps), None)
 
 

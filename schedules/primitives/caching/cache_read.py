@@ -21,7 +21,7 @@ from ...thread_checks import shared_scope_problems
 from ..layout.transform_layout import TransformLayout
 
 
-@primitive(family="caching", returns=BlockRef)
+@primitive(family="caching", returns=BlockRef, isolated=True)
 @dataclass(frozen=True, slots=True)
 class CacheRead(Primitive):
     """Copy the region of a buffer that a block reads into a new buffer, and read the copy instead.

@@ -32,7 +32,7 @@ from ...state import State
 from ...thread_checks import shared_scope_problems
 
 
-@primitive(family="caching", returns=BlockRef)
+@primitive(family="caching", returns=BlockRef, isolated=True)
 @dataclass(frozen=True, slots=True)
 class CacheWrite(Primitive):
     """Redirect the writes of a block to a new buffer, and copy it to the old buffer afterwards.

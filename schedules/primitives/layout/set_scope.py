@@ -17,7 +17,7 @@ from ...state import State
 from ...thread_checks import shared_scope_problems
 
 
-@primitive(family="layout", returns=None)
+@primitive(family="layout", returns=None, isolated=True)
 @dataclass(frozen=True, slots=True)
 class SetScope(Primitive):
     """Set the memory scope of a temporary.

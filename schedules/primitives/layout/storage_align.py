@@ -18,7 +18,7 @@ from ...requirement import Requirement
 from ...state import State
 
 
-@primitive(family="layout", returns=None)
+@primitive(family="layout", returns=None, isolated=True)
 @dataclass(frozen=True, slots=True)
 class StorageAlign(Primitive):
     """Pad the stride of one dimension of a temporary, for example to avoid bank conflicts.

@@ -29,7 +29,7 @@ from ...state import State
 from ...values import index_map_text
 
 
-@primitive(family="layout", returns=None)
+@primitive(family="layout", returns=None, isolated=True)
 @dataclass(frozen=True, slots=True)
 class TransformLayout(Primitive):
     """Transform the layout of a temporary by a map of its indices.

@@ -59,7 +59,7 @@ from ...requirement import Requirement
 from ...state import State
 
 
-@primitive(family="placement", returns=None)
+@primitive(family="placement", returns=None, isolated=True)
 @dataclass(frozen=True, slots=True)
 class ComputeAt(Primitive):
     """Move a producer into a loop of its consumers, computing the region that one iteration reads.

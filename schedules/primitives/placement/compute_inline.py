@@ -53,7 +53,7 @@ from ...requirement import Requirement
 from ...state import State
 
 
-@primitive(family="placement", returns=None)
+@primitive(family="placement", returns=None, isolated=True)
 @dataclass(frozen=True, slots=True)
 class ComputeInline(Primitive):
     """Inline a producer into its consumers, and remove its block and buffer.

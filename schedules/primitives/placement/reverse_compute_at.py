@@ -61,7 +61,7 @@ from ...requirement import Requirement
 from ...state import State
 
 
-@primitive(family="placement", returns=None)
+@primitive(family="placement", returns=None, isolated=True)
 @dataclass(frozen=True, slots=True)
 class ReverseComputeAt(Primitive):
     """Move a consumer into a loop of its producers, computing the region that one iteration writes.

@@ -52,7 +52,7 @@ from ...requirement import Requirement
 from ...state import State
 
 
-@primitive(family="placement", returns=None)
+@primitive(family="placement", returns=None, isolated=True)
 @dataclass(frozen=True, slots=True)
 class ReverseComputeInline(Primitive):
     """Inline a consumer into its producer, and remove the consumer and the temporary.

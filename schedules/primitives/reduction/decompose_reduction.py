@@ -28,7 +28,7 @@ from ...requirement import Requirement
 from ...state import State
 
 
-@primitive(family="reduction", returns=BlockRef)
+@primitive(family="reduction", returns=BlockRef, isolated=True)
 @dataclass(frozen=True, slots=True)
 class DecomposeReduction(Primitive):
     """Decompose a reduction into a block that initializes the result before a loop, and an update.

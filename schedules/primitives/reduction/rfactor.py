@@ -61,7 +61,7 @@ from ...requirement import Requirement
 from ...state import State
 
 
-@primitive(family="reduction", returns=BlockRef)
+@primitive(family="reduction", returns=BlockRef, isolated=True)
 @dataclass(frozen=True, slots=True)
 class Rfactor(Primitive):
     """Factor a reduction into partial results per iteration of a loop, and a block combining them.

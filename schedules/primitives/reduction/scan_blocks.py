@@ -54,7 +54,7 @@ DEFAULT_SIZE = 1024
 """The number of iterations of a part in suggestions."""
 
 
-@primitive(family="reduction", returns=tuple[BlockRef, BlockRef])
+@primitive(family="reduction", returns=tuple[BlockRef, BlockRef], isolated=True)
 @dataclass(frozen=True, slots=True)
 class ScanBlocks(Primitive):
     """Split a scan into parts that run independently: totals, their scan, and the scans.

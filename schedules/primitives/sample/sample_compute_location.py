@@ -15,7 +15,7 @@ from ...state import State
 from ..placement.compute_at import ComputeAt
 
 
-@primitive(family="sample", returns=LoopRef)
+@primitive(family="sample", returns=LoopRef, isolated=True)
 @dataclass(frozen=True, slots=True)
 class SampleComputeLocation(Primitive):
     """Draw a loop to which ``compute_at`` can move a block.

@@ -5,8 +5,34 @@ from __future__ import annotations
 import pytest
 
 from tilewright.ir.analysis import conflicts, tree_of
+from tilewright.ir.analysis.disjoint_writes import writes_disjoint
 from tilewright.ir.script import parse
 from tilewright.ir.verify import IllFormedProgramError
+
+OWN = """
+@prim_func
+def f(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
+    for i in range(4):
+        with block("rows"):
+            vi = spatial(i)
+            t = alloc((8,), f32)
+            for j in range(8):
+                with block("t"):
+                    vj = spatial(j)
+                    t[vj] = x[vi, vj]
+            for k in range(8):
+                with block("y"):
+                    vk = spatial(k)
+                    y[vi, vk] = t[7 - vk]
+"""
+
+
+def test_nothing_is_known_of_a_buffer_that_the_block_allocates():
+    tree = tree_of(parse(OWN, check=False).prims[0])
+    loop, block = next(iter(tree.loops.values())), tree.outermost_blocks()[0]
+    shown = {b.name: writes_disjoint(tree, loop, block, b) for b in tree.buffers.values()}
+    assert shown == {"x": False, "y": True, "t": False}
+
 
 TWO_BOXES = """
 n, m = symbols("n m", lower=0)

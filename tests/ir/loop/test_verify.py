@@ -513,6 +513,21 @@ def test_a_reduction_may_allocate_in_its_body() -> None:
     assert violations(parse(text)) == ()
 
 
+def test_a_reduction_may_allocate_in_its_init() -> None:
+    text = (
+        "@prim_func\ndef f(x: Buffer[(4, 8), f32], y: Out[(4,), f32]):\n"
+        "    for i in range(4):\n        for j in range(8):\n"
+        '            with block("y"):\n'
+        "                vi, vj = spatial(i), reduce(j)\n"
+        "                with init():\n"
+        "                    t = alloc((1,), f32)\n"
+        "                    t[0] = 0.0\n"
+        "                    y[vi] = t[0]\n"
+        "                y[vi] += x[vi, vj]"
+    )
+    assert violations(parse(text)) == ()
+
+
 def test_conditions_around_an_access_are_used() -> None:
     guarded = BLOCK + "            reads(x[vi, 0:4])\n            for j in range(8):\n"
     inside = guarded + "                if j < 4:\n                    y[vi] = x[vi, j]"

@@ -159,15 +159,7 @@ def test_nested_blocks():
     assert sch.verify().required().compared[0].exact
 
 
-def test_placement_rejects_inner_blocks():
-    sch, mm, (*_, i1, _) = tiled()
-    sch.blockize(i1)
-    rejected(
-        sch,
-        CacheRead(mm, sch.get_buffer("A")),
-        CommonRequirement.OUTSIDE_OF_BLOCKS,
-        "inside block 'mm_o'",
-    )
+def test_placement_rejects_targets_in_different_blocks():
     chain = schedule(CHAIN)
     (j,) = chain.get_loops("second")
     chain.blockize(j)
@@ -175,8 +167,22 @@ def test_placement_rejects_inner_blocks():
     rejected(
         chain,
         step,
-        CommonRequirement.OUTSIDE_OF_BLOCKS,
-        "'j' is inside block 'second_o'; compute_at requires a target outside of blocks",
+        CommonRequirement.SAME_BLOCK,
+        "'first' is outside of blocks, 'j' is inside block 'second_o'; expected the same block",
+    )
+
+
+def test_steps_inside_of_a_block_in_a_vectorized_loop_are_rejected():
+    sch = schedule(CHAIN)
+    (j,) = sch.get_loops("second")
+    _, j1, j2 = sch.split(j, factors=(None, 8, 1))
+    sch.blockize(j2)
+    sch.vectorize(j1)
+    rejected(
+        sch,
+        CacheRead(sch.get_block("second"), sch.get_buffer("x")),
+        CommonRequirement.ISOLATED,
+        "loop 'j_1' around block 'second_o' is vectorized",
     )
 
 

@@ -138,7 +138,10 @@ def test_unannotate_undoes_tensorize():
     sch, _, (*_, i1, j1) = tile()
     block = sch.tensorize(i1, FMA)
     rejected(
-        sch, Split(j1, (None, 8)), CommonRequirement.OUTSIDE_OF_BLOCKS, f"which {FMA} implements"
+        sch,
+        Split(j1, (None, 8)),
+        CommonRequirement.OUTSIDE_OF_INSTRUCTIONS,
+        f"which {FMA} implements",
     )
     sch.unannotate(block, "intrinsic")
     assert sch.state.block(block).annotations == ()
