@@ -247,10 +247,14 @@ def without_lets(statement: Stmt) -> Stmt:
 
 def _distinct(targets: Sequence[Load]) -> bool:
     """Return whether no two results are one element: their buffers or last indices differ."""
-    if len({target.buffer for target in targets}) == len(targets):
-        return True
-    lasts = {(t.buffer, const_value(t.indices[-1]) if t.indices else None) for t in targets}
-    return len(lasts) == len(targets) and all(index is not None for _, index in lasts)
+    seen: dict[Buffer, set[int | None]] = {}
+    for target in targets:
+        last = const_value(target.indices[-1]) if target.indices else None
+        others = seen.setdefault(target.buffer, set())
+        if others and (last is None or last in others or None in others):
+            return False
+        others.add(last)
+    return True
 
 
 def reads_any(values: Sequence[Element], buffers: set[Buffer]) -> bool:

@@ -252,3 +252,25 @@ def test_compute_at_does_not_suggest_a_vectorized_anchor():
     assert rejected(sch, ComputeAt(first, other), ComputeAt.Requires.CONSUMERS_IN_LOOP).fixes == (
         ComputeAt(first, a),
     )
+
+
+COMPLEX_AND_REAL = """
+n, m = symbols("n m")
+
+@prim_func
+def random(x: Buffer[(n, m), c64], s: Out[(n,), c64], e: Out[(n,), f32]):
+    for i in range(n):
+        for k in range(m):
+            with block("fold"):
+                vi, vk = spatial(i), reduce(k)
+                @reducer(identity=(0.0, 0.0))
+                def both(a0: c64, a1: f32, b0: c64, b1: f32):
+                    return a0 + b0, a1 + b1
+                with init(): s[vi], e[vi] = 0.0, 0.0
+                t = conj(x[vi, vk])
+                s[vi], e[vi] = both(t, imag(t))
+"""
+
+
+def test_threads_combine_a_complex_and_a_real_result():
+    agrees_everywhere(COMPLEX_AND_REAL, SIMT)

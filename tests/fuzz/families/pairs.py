@@ -57,14 +57,15 @@ def complex_sums(rng: random.Random) -> Program:
     params = [buffer("x", [rows, depth], t), buffer("w", [depth, columns], t)]
     params.append(buffer("y", [rows, columns], t, "Out"))
     if m.chance(0.3):
+        of, part = m.rng.choice([(t, "conj"), ({"c64": "f32", "c128": "f64"}[t], "imag")])
         lines = [
             "@reducer(identity=(0.0, 0.0))",
-            f"def both(a0: {t}, a1: {t}, b0: {t}, b1: {t}):",
+            f"def both(a0: {t}, a1: {of}, b0: {t}, b1: {of}):",
             "    return a0 + b0, a1 + b1",
             "with init(): y[vi, vj], p[vi, vj] = 0.0, 0.0",
-            f"y[vi, vj], p[vi, vj] = both({term}, conj({first}))",
+            f"y[vi, vj], p[vi, vj] = both({term}, {part}({first}))",
         ]
-        params.append(buffer("p", [rows, columns], t, "Out"))
+        params.append(buffer("p", [rows, columns], of, "Out"))
     else:
         lines = [f"with init(): y[vi, vj] = {start}", f"y[vi, vj] += {term}"]
     body, local = block(m, "y", sizes, lines), []

@@ -40,6 +40,23 @@ def rows(x: Buffer[(n, m), c64], w: Buffer[(m,), c64], s: Out[(n,), c64], y: Out
             y[vi] = abs(t[vi])
 """
 
+MIXED = """
+n, m = symbols("n m")
+
+@prim_func
+def mixed(x: Buffer[(n, m), c64], s: Out[(n,), c64], e: Out[(n,), f32]):
+    for i in range(n):
+        for k in range(m):
+            with block("fold"):
+                vi, vk = spatial(i), reduce(k)
+                @reducer(identity=(0.0, 0.0))
+                def both(a0: c64, a1: f32, b0: c64, b1: f32):
+                    return a0 + b0, a1 + b1
+                with init(): s[vi], e[vi] = 0.0, 0.0
+                t = conj(x[vi, vk])
+                s[vi], e[vi] = both(t, imag(t))
+"""
+
 TEMPLATE = """
 n = symbols("n")
 
@@ -115,6 +132,14 @@ def test_a_product_becomes_a_reduction_with_two_results():
     assert found is not None
     assert [t.buffer.name for t in found.targets] == ["t_real", "t_imag"]
     assert [n.value for n in found.reducer.identities] == [1.0, 0.0]
+
+
+def test_a_reduction_of_a_complex_and_a_real_result_remains_one():
+    _, second = split(MIXED)
+    (block,) = (s for s in walk(second.body) if isinstance(s, Block))
+    found = reducing(block)
+    assert found is not None
+    assert [t.buffer.name for t in found.targets] == ["s", "s", "e"]
 
 
 def test_a_chain_of_products_grows_linearly():
