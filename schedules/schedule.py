@@ -144,6 +144,17 @@ class Schedule(ScheduleMethods):
         """
         return check(self.state, step)
 
+    def launchable(
+        self, target: str | Target | None = None, function: FunctionRef | str | None = None
+    ) -> Problems:
+        """Return the problems of launching the kernels on a target, without lowering them.
+
+        See :func:`.launchable.launchable`: the violated requirements of ``function``, or of all
+        scheduled functions, by default for the target of the schedule. Without any, lowering finds
+        no error of a launch.
+        """
+        return self.state.launchable(None if target is None else as_target(target), function)
+
     def suggest(self, selection: Handle) -> Suggestions:
         """Return filled-in steps for a part of the program.
 

@@ -30,7 +30,7 @@ from .handles import (
     kind_of,
     label,
 )
-from .problem import Problem, ScheduleError
+from .problem import Problem, Problems, ScheduleError
 from .requirement import CommonRequirement
 from .step import Step
 from .suggest_names import unknown
@@ -148,6 +148,28 @@ class State:
         if own is not None:
             chosen = own if chosen is None else merged_target(chosen, own) or own
         return None if chosen is None else with_level(chosen)
+
+    def launchable(
+        self, target: Target | None = None, function: FunctionRef | str | None = None
+    ) -> Problems:
+        """Return the problems of launching the kernels on a target, without lowering them.
+
+        Parameters
+        ----------
+        target : Target, optional
+            The target; by default the effective target of each function, or the host CPU.
+        function : FunctionRef or str, optional
+            The kernel to check; by default all scheduled loop-level functions.
+
+        Returns
+        -------
+        Problems
+            The violated requirements, with numbers, limits, and the legal steps that fix them.
+            Without any, lowering finds no error of a launch.
+        """
+        from .launchable import launchable  # above states: fixes are primitives
+
+        return launchable(self, target, function)
 
     def tree(self, function: str) -> Tree:
         """Return the index of a loop-level function."""

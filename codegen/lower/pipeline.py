@@ -20,16 +20,8 @@ from ...ir.thread.function import ThreadFunc
 from ...ir.thread.nodes import Const, Reg, Return
 from ...ir.thread.types import POINTER, VectorType
 from ...polling import poll
-from ...schedules.launch.check_instructions import CheckInstructions
-from ...schedules.launch.check_interblock_memory import CheckInterblockMemory
-from ...schedules.launch.combine_cross_thread_reductions import CombineCrossThreadReductions
-from ...schedules.launch.compact_thread_buffers import CompactThreadBuffers
-from ...schedules.launch.decompose_reductions import DecomposeReductions
-from ...schedules.launch.lower_virtual_threads import LowerVirtualThreads
 from ...schedules.launch.lowering_pass import Pass, ThreadPass
-from ...schedules.launch.mark_atomic_updates import MarkAtomicUpdates
-from ...schedules.launch.realize_blocks import RealizeBlocks
-from ...schedules.launch.unify_thread_bindings import UnifyThreadBindings
+from ...schedules.launch.passes import LAUNCH_PASSES
 from ...target.target import Target
 from ..llvm.processor import resolve
 from .passes.compact_buffers import CompactBuffers
@@ -38,12 +30,10 @@ from .passes.lift_tail_guards import LiftTailGuards
 from .passes.lift_uniform_guards import LiftUniformGuards
 from .passes.mark_disjoint_writes import MarkDisjointWrites
 from .passes.prune_branches import PruneBranches
-from .passes.split_complex import SplitComplex
 from .passes.strip_mine import StripMine
 from .passes.sum_in_blocks import SumInBlocks
 from .passes.tighten_loop_bounds import TightenLoopBounds
 from .passes.vectorize_accumulators import VectorizeAccumulators
-from .passes.vectorize_reducers import VectorizeReducers
 from .thread_passes.check_launch import CheckLaunch
 from .thread_passes.insert_barriers import InsertBarriers
 from .thread_passes.narrow_indices import NarrowIndices
@@ -55,18 +45,8 @@ from .to_thread.scratch import Scratch, ScratchTemporary
 from .to_thread.statements import StatementLowering
 
 PASSES: Final[tuple[Pass, ...]] = (
-    CheckInstructions(),
-    SplitComplex(),
-    VectorizeReducers(),
-    MarkAtomicUpdates(),
-    CombineCrossThreadReductions(),
-    DecomposeReductions(),
-    RealizeBlocks(),
-    LowerVirtualThreads(),
-    UnifyThreadBindings(),
-    CheckInterblockMemory(),
+    *LAUNCH_PASSES,
     CompactBuffers(),
-    CompactThreadBuffers(),
     GuardSingleThread(),
     MarkDisjointWrites(),
     StripMine(),

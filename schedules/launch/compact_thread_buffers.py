@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from ...ir.analysis import Tree, tree_of, written_before_read
 from ...ir.analysis.allocations import loops_around
@@ -73,24 +73,49 @@ class CompactThreadBuffers(Pass):
         """Compact all temporaries."""
         del target
         found, tree = buffer_accesses(func.body), tree_of(func)
-        own = _own_axes(func)
-        placed = {
-            b: _placed(b, found[b], tree, own.get(b.name, frozenset()))
-            for b in by_age(tree)
-            if b in found
-        }
+        placed = _placements(func, found)
         func = replace(func, attributes=tuple(a for a in func.attributes if a[0] != OWN_AXES))
         changed = {b: c for b, c in placed.items() if c is not None}
         if not changed:
             return replace(func, body=Rebase({}).statement(func.body), buffers=tuple(placed))
-        for buffer, (axis, factor, offset) in _padding(func.body).items():
-            if buffer in changed:
-                padded = _padded(changed[buffer].buffer, axis, factor, offset)
-                changed[buffer] = replace(changed[buffer], buffer=padded)
         body = Rebase(changed, unproved(func, changed)).statement(func.body)
-        kept = tuple(b if c is None else changed[b].buffer for b, c in placed.items())
         notes = {b.name: placement_note(b, c, found[b], tree) for b, c in placed.items()}
-        return with_notes(replace(func, body=body, buffers=kept), notes)
+        return with_notes(replace(func, body=body, buffers=_buffers(placed)), notes)
+
+
+def compacted_buffers(func: PrimFunc) -> tuple[Buffer, ...]:
+    """Return the temporaries that the pass makes, without the rewritten function.
+
+    Raises
+    ------
+    MemoryScopeError
+        As the pass does.
+    """
+    return _buffers(_placements(func, buffer_accesses(func.body)))
+
+
+_Placements: TypeAlias = "dict[Buffer, CompactedBuffer | None]"
+"""The shrunken form of each temporary; None if it is unchanged."""
+
+
+def _placements(func: PrimFunc, found: Mapping[Buffer, list[Occurrence]]) -> _Placements:
+    tree, own = tree_of(func), _own_axes(func)
+    placed = {
+        b: _placed(b, found[b], tree, own.get(b.name, frozenset()))
+        for b in by_age(tree)
+        if b in found
+    }
+    if any(placed.values()):
+        for buffer, (axis, factor, offset) in _padding(func.body).items():
+            made = placed.get(buffer)
+            if made is not None:
+                padded = _padded(made.buffer, axis, factor, offset)
+                placed[buffer] = replace(made, buffer=padded)
+    return placed
+
+
+def _buffers(placed: _Placements) -> tuple[Buffer, ...]:
+    return tuple(b if c is None else c.buffer for b, c in placed.items())
 
 
 def _own_axes(func: PrimFunc) -> dict[str, frozenset[str]]:

@@ -75,7 +75,7 @@ class UnifyThreadBindings(Pass):
                 parts=tuple(x.var.name for x in walk(func.body) if isinstance(x, For)),
             )
         unified = _Unify(axes, func)
-        body = unified.statement(func.body, frozenset())
+        body = unified.statement(_with_axes(func.body, axes), frozenset())
         for axis in sorted(axes.values(), key=lambda a: TAGS.index(a.tag), reverse=True):
             body = For(axis.uid, axis.var, axis.extent, body, "thread", axis.tag)
         return replace(func, body=body, attributes=(*func.attributes, *unified.own_axes()))
@@ -184,6 +184,12 @@ def _check_extent(axis: _Axis, loop: For, func: PrimFunc) -> None:
         )
 
 
+def _with_axes(body: Stmt, axes: Mapping[str, _Axis]) -> Stmt:
+    """Return a statement with the variables of the axes in place of those of thread-bound loops."""
+    loops = (x for x in walk(body) if isinstance(x, For) and x.kind == "thread")
+    return substitute_in(body, {x.var: axes[x.thread].var for x in loops if not is_empty(x)})
+
+
 class _Unify:
     """A rewriter that removes thread-bound loops and annotates statements outside of some axes."""
 
@@ -201,9 +207,8 @@ class _Unify:
         match statement:
             case For(kind="thread") if is_empty(statement):
                 return Seq(())
-            case For(kind="thread", thread=tag, var=variable, body=body):
-                swapped = substitute_in(body, {variable: self._axes[tag].var})
-                return self.statement(swapped, inside | {tag})
+            case For(kind="thread", thread=tag, body=body):
+                return self.statement(body, inside | {tag})
             case For(kind="serial", extent=Const(value=1), var=variable, body=body):
                 return self.statement(substitute_in(body, {variable: 0}), inside)
             case Alloc(buffer=buffer, body=body):

@@ -16,6 +16,7 @@ from tilewright.ir.dtype import from_numpy
 from tilewright.ir.interpreter import call_prim, compare, interpreted, run_prim
 from tilewright.ir.loop.nodes import BufferParam
 from tilewright.ir.symbolic import evaluate
+from tilewright.schedules.launchable import LAUNCH_ERRORS, launch_errors
 from tilewright.target.target import Target
 
 from tests.codegen.gpu.running import launch
@@ -61,6 +62,10 @@ LONGEST = 1_000_000
 
 class WrongResultError(AssertionError):
     """Results that differ from those of the original program."""
+
+
+class LaunchableError(AssertionError):
+    """A launch whose problems differ from the errors of lowering."""
 
 
 class RefusedError(Exception):
@@ -190,11 +195,20 @@ def interpret(original: Original, function: PrimFunc, env: Mapping[Var, int]) ->
 
 
 def lowered(function: PrimFunc, target: Target) -> LoweredKernel:
-    """Lower a function; `RefusedError` if lowering may reject it."""
+    """Lower a function; `RefusedError` if lowering may reject it.
+
+    The launch has a problem if and only if lowering rejects it for a requirement of launches.
+    """
+    problems = {type(error) for error in launch_errors(function, target)}
     try:
-        return lower_kernel(function, target)
+        kernel = lower_kernel(function, target)
     except REFUSALS as error:
+        if type(error) in LAUNCH_ERRORS and type(error) not in problems:
+            raise LaunchableError(f"launchable, but lowering raises {error}") from error
         raise RefusedError(str(error)) from error
+    if problems:
+        raise LaunchableError(f"not launchable, but lowered: {problems}")
+    return kernel
 
 
 def native(function: PrimFunc, level: str, *, opt: int, longest: int = LONGEST) -> Kernel:

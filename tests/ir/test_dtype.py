@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.lower.to_thread.buffer_addresses import size_of
 from tilewright.ir.analysis.cost import size_in_bytes
 from tilewright.ir.dtype import (
     BYTE,
@@ -24,6 +23,7 @@ from tilewright.ir.dtype import (
 )
 from tilewright.ir.graph.live_ranges import tensor_bytes
 from tilewright.ir.graph.nodes import TensorInfo
+from tilewright.ir.loop.buffer_size import size_of
 from tilewright.ir.symbolic import as_expr
 
 ROWS = list(DTYPES.values())

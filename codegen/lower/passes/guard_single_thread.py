@@ -10,10 +10,10 @@ from ....ir.loop.nodes import INTRINSIC, Bind, Block, For, If, Let, Load, PrimFu
 from ....ir.loop.visit import children, loads, stores, transform, walk_element, with_children
 from ....ir.symbolic import Bool, all_of, const_value, eq
 from ....schedules.launch.annotations import ACROSS, ONCE, REPEATED
+from ....schedules.launch.launch_axes import launch_axes
 from ....schedules.launch.lowering_pass import GPU, Pass
 from ....target.gpus import THREAD_AXES
 from ....target.target import Target
-from ..analysis.launch_axes import launch_axes
 
 
 class GuardSingleThread(Pass):

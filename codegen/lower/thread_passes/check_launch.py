@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from ....ir.kernel_errors import LaunchLimitError, SharedMemoryError, WarpError
+from ....ir.kernel_errors import WarpError
 from ....ir.symbolic import Expr, Var, const_value
-from ....ir.thread.function import ThreadAxis, ThreadFunc
+from ....ir.thread.function import ThreadFunc
 from ....ir.thread.nodes import Allocate, Body, If, Let, Loop, MachineOp, Reg, Stmt, Value, While
 from ....ir.thread.types import SHARED_POINTER, VectorType
 from ....ir.thread.visit import (
@@ -17,8 +17,10 @@ from ....ir.thread.visit import (
     walk,
     walk_values,
 )
+from ....schedules.launch.launch_limits import check_axis, check_threads
 from ....schedules.launch.lowering_pass import GPU, ThreadPass
-from ....target.gpus import THREAD_AXES, WARP, limits_of
+from ....schedules.launch.shared_memory import check_shared, rounded
+from ....target.gpus import THREAD_AXES, WARP
 from ....target.target import Target
 
 
@@ -41,43 +43,13 @@ class CheckLaunch(ThreadPass):
 
     def run(self, kernel: ThreadFunc, target: Target) -> ThreadFunc:
         """Return the kernel unchanged, after the checks."""
-        check_sizes(kernel.name, () if kernel.launch is None else kernel.launch.axes, target)
-        check_shared(kernel, target)
+        axes = () if kernel.launch is None else kernel.launch.axes
+        for axis in axes:
+            check_axis(kernel.name, axis, target)
+        check_threads(kernel.name, axes, target)
+        check_shared(kernel.name, shared_parts(kernel.body), target)
         check_warps(kernel)
         return kernel
-
-
-def check_sizes(name: str, axes: tuple[ThreadAxis, ...], target: Target) -> None:
-    """Check a launch against the limits of a GPU.
-
-    Raises
-    ------
-    LaunchLimitError
-        If the extent of an axis, or the number of threads per block, exceeds its limit.
-    """
-    limits = limits_of(target)
-    for axis in axes:
-        size, limit = const_value(axis.extent), limits.axes[axis.tag]
-        if size is not None and size > limit:
-            raise LaunchLimitError(
-                f"{axis.tag} has extent {size}; the limit of {target.arch} is {limit}",
-                where=f"kernel {name!r}",
-                hint="split the loop and bind an inner loop of smaller extent",
-                details={"axis": axis.tag, "extent": size, "limit": limit},
-                parts=(axis.tag,),
-            )
-    sizes = {a.tag: const_value(a.extent) or 1 for a in axes if a.tag in THREAD_AXES}
-    total = prod(sizes.values())
-    if total > limits.threads:
-        parts = " * ".join(f"{tag} {size}" for tag, size in sizes.items())
-        raise LaunchLimitError(
-            f"a thread block has {parts} = {total} threads; the limit of {target.arch} is "
-            f"{limits.threads}",
-            where=f"kernel {name!r}",
-            hint="split one of the bound loops and bind an inner loop of smaller extent",
-            details={"threads": total, "limit": limits.threads},
-            parts=tuple(sizes),
-        )
 
 
 def shared_parts(body: Body) -> dict[str, int]:
@@ -85,33 +57,9 @@ def shared_parts(body: Body) -> dict[str, int]:
     found: dict[str, int] = {}
     for statement in walk(body):
         if isinstance(statement, Allocate) and statement.reg.type == SHARED_POINTER:
-            rounded = -(-statement.size // statement.alignment) * statement.alignment
-            found[statement.reg.name] = found.get(statement.reg.name, 0) + rounded
+            size = rounded(statement.size, statement.alignment)
+            found[statement.reg.name] = found.get(statement.reg.name, 0) + size
     return found
-
-
-def check_shared(kernel: ThreadFunc, target: Target) -> None:
-    """Check the shared memory of a thread block against the limit of a GPU.
-
-    Raises
-    ------
-    SharedMemoryError
-        If the allocations exceed the limit; the message lists them.
-    """
-    parts, limit = shared_parts(kernel.body), limits_of(target).shared_optin
-    total = sum(parts.values())
-    if total > limit:
-        listed = " + ".join(
-            f"{name} {size}" for name, size in sorted(parts.items(), key=lambda item: -item[1])
-        )
-        raise SharedMemoryError(
-            f"a thread block needs {total} bytes of shared memory ({listed}); the limit of "
-            f"{target.arch} is {limit}",
-            where=f"kernel {kernel.name!r}",
-            hint="use smaller tiles, or keep a buffer in scope 'local' or 'global'",
-            details={"bytes": total, "limit": limit, "parts": dict(parts)},
-            parts=tuple(parts),
-        )
 
 
 def check_warps(kernel: ThreadFunc) -> None:

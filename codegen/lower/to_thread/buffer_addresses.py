@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ....ir.loop.buffer_size import size_of
 from ....ir.loop.nodes import Buffer
-from ....ir.sizes import allocated_shape, shape_bytes, storage_bytes
-from ....ir.symbolic import Expr, Var, as_expr, const_value, linear_form, product, substitute, total
+from ....ir.symbolic import Expr, Var, as_expr, const_value, linear_form, product, substitute
 from ....ir.thread.nodes import Reg
 from ....ir.thread.types import POINTER
 from .context import LoweringContext
@@ -20,17 +20,6 @@ def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
     if buffer.strides is not None:
         return buffer.strides
     return tuple(product(buffer.shape[k + 1 :]) for k in range(buffer.rank))
-
-
-def size_of(buffer: Buffer) -> Expr:
-    """Return the number of bytes from the first element to the end of the last.
-
-    An allocation with a negative dimension has no elements.
-    """
-    if buffer.strides is None:
-        return shape_bytes(allocated_shape(buffer.shape), buffer.dtype)
-    reach = total((d - 1) * s for d, s in zip(buffer.shape, buffer.strides, strict=True))
-    return storage_bytes(reach + 1, buffer.dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ....errors import TilewrightError
+from ....ir.loop.buffer_size import size_of
 from ....ir.loop.nodes import Block, Buffer, For
 from ....ir.loop.visit import substitute_in
 from ....ir.symbolic import FALSE, TRUE, Bool, Facts, Var, as_expr, const_value, substitute
@@ -21,7 +22,7 @@ from ....schedules.intrinsics.match import Unified, unify
 from ....schedules.intrinsics.nest import ImperfectNest, Nest, nest_of
 from ....schedules.intrinsics.registry import intrinsic_of
 from ....schedules.intrinsics.windows import Window
-from .buffer_addresses import BufferAddresses, size_of
+from .buffer_addresses import BufferAddresses
 from .context import LoweringContext
 
 

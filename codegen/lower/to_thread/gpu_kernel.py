@@ -10,13 +10,13 @@ from ....ir.thread.function import LaunchGrid, ThreadFunc
 from ....ir.thread.nodes import Allocate, Assign, Stmt
 from ....ir.thread.types import SHARED_POINTER
 from ....ir.thread.visit import uses
-from ..analysis.launch_axes import launch_axes
+from ....schedules.launch.launch_axes import launch_axes
+from ....schedules.launch.threads import Threads
 from .bounds_checks import Access
 from .context import LoweringContext
 from .gpu_addresses import GpuBufferAddresses
 from .gpu_statements import ThreadLowering
 from .scratch import Scratch, ScratchTemporary
-from .warp_reduce import Threads
 
 
 def lower_threads(

@@ -9,6 +9,7 @@ from typing import Final
 from ....ir.analysis import update_of
 from ....ir.kernel_errors import KernelStatementError
 from ....ir.loop import nodes as loop
+from ....ir.loop.buffer_size import size_of
 from ....ir.loop.combiners import COMBINERS, Combiner
 from ....ir.loop.visit import loads, walk as preorder
 from ....ir.sizes import storage_bytes
@@ -33,9 +34,11 @@ from ....ir.thread.operations.nvidia import TRAP
 from ....ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER, VectorType
 from ....schedules.intrinsics.registry import intrinsic_of
 from ....schedules.launch.annotations import ACROSS, ATOMIC, SEPARATOR
+from ....schedules.launch.parallel_loops import check_parallel_loop
+from ....schedules.launch.shared_memory import ALIGNMENT, alignment_of, partial_bytes, partial_name
+from ....schedules.launch.threads import Threads
 from ....target.gpus import THREAD, WARP
 from .bounds_checks import Access
-from .buffer_addresses import size_of
 from .context import Lanes, LoweringContext
 from .element_values import Elements
 from .gpu_addresses import POINTERS, GpuBufferAddresses
@@ -45,10 +48,7 @@ from .scratch import Scratch, ScratchTemporary
 from .statements import StatementLowering
 from .vector_access import assume_all_lanes, is_simple, vector_condition
 from .vector_chunks import element_types
-from .warp_reduce import Combination, Single, ThreadReduction, Threads
-
-ALIGNMENT: Final = 16
-"""The minimum alignment in bytes of a buffer in registers or shared memory."""
+from .warp_reduce import Combination, Single, ThreadReduction
 
 LINE: Final = 128
 """The alignment in bytes of a temporary in global memory."""
@@ -94,8 +94,7 @@ class ThreadLowering(StatementLowering):
             size = const_value(size_of(buffer)) or 0
             if buffer.scope == "fragment":
                 size = storage_bytes(fragment_size(buffer), buffer.dtype)
-            alignment = max(ALIGNMENT, buffer.dtype.alignment)
-            self.allocations.append(Allocate(self.memory.add(buffer), size, alignment))
+            self.allocations.append(Allocate(self.memory.add(buffer), size, alignment_of(buffer)))
 
     def statement(self, statement: loop.Stmt, context: LoweringContext) -> None:
         """Append the lowered form of one statement to :attr:`out`."""
@@ -112,14 +111,8 @@ class ThreadLowering(StatementLowering):
             if intrinsic_of(statement) is not None:
                 self._tensor(statement, context)
                 return
-        if isinstance(statement, loop.For) and statement.kind == "parallel":
-            raise KernelStatementError(
-                f"loop {statement.var.name!r} is a parallel loop, which a GPU kernel does not "
-                "support",
-                where=f"function {self._name!r}",
-                hint="bind it to blockIdx.x or threadIdx.x instead",
-                parts=(statement.var.name,),
-            )
+        if isinstance(statement, loop.For):
+            check_parallel_loop(statement, self._name)
         super().statement(statement, context)
 
     @staticmethod
@@ -246,8 +239,8 @@ class ThreadLowering(StatementLowering):
         """Return the shared memory of a reduction, allocated on first use."""
         key = uid, part.name
         if key not in self._totals:
-            reg = self._totals[key] = Reg(f"{part.name}s", SHARED_POINTER)
-            size = storage_bytes(self._threads.slots(axes), part.dtype)
+            reg = self._totals[key] = Reg(partial_name(part.name), SHARED_POINTER)
+            size = partial_bytes(self._threads, axes, part.dtype)
             self.allocations.append(Allocate(reg, size, ALIGNMENT))
         return self._totals[key]
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ....ir.loop.buffer_size import size_of
 from ....ir.loop.nodes import Buffer, For, PrimFunc, Stmt as LoopStmt
 from ....ir.loop.visit import children, loads, stores
 from ....ir.symbolic import Expr, Facts, Var, as_expr, ceildiv, const_value, var
 from ....ir.thread.nodes import Allocate, Assign, Offset, Reg, Stmt
 from ....ir.thread.types import POINTER
 from ..analysis.lifetimes import LiveRange, live_ranges, on_stack
-from .buffer_addresses import BufferAddresses, size_of
+from .buffer_addresses import BufferAddresses
 from .shared_offsets import Request, shared_offsets
 
 ALIGNMENT: Final = 64

@@ -12,8 +12,7 @@ from typing import Protocol
 
 from ....ir.dtype import DType, i16, i32, i64, u32
 from ....ir.loop.combiners import Combiner, identity_of
-from ....ir.symbolic import Expr, as_expr, const_value, eq, var
-from ....ir.thread.function import ThreadAxis
+from ....ir.symbolic import Expr, as_expr, eq, var
 from ....ir.thread.nodes import (
     Address,
     Assign,
@@ -35,66 +34,9 @@ from ....ir.thread.nodes import (
 )
 from ....ir.thread.operations.nvidia import SHUFFLE_BUTTERFLY_F32, SHUFFLE_BUTTERFLY_I32
 from ....ir.thread.types import VectorType
-from ....target.gpus import THREAD_AXES, WARP
+from ....schedules.launch.threads import Threads
+from ....target.gpus import WARP
 from ..math import combined
-
-
-@dataclass(frozen=True, slots=True)
-class Threads:
-    """The threads of a block, numbered along x, then y, then z.
-
-    Examples
-    --------
-    >>> from ....ir.symbolic import var
-    >>> axes = (ThreadAxis("threadIdx.x", var("x"), as_expr(8)),)
-    >>> Threads(axes).count
-    8
-    """
-
-    axes: tuple[ThreadAxis, ...]
-
-    def extent(self, tag: str) -> int:
-        """Return the extent of an axis, 1 if the kernel does not use the axis."""
-        found = (const_value(a.extent) for a in self.axes if a.tag == tag)
-        return next((size for size in found if size is not None), 1)
-
-    def position(self, tag: str) -> Expr:
-        """Return the index along an axis."""
-        return next((a.var for a in self.axes if a.tag == tag), as_expr(0))
-
-    def stride(self, tag: str) -> int:
-        """Return the difference between the numbers of neighbors along an axis."""
-        return prod(self.extent(t) for t in THREAD_AXES[: THREAD_AXES.index(tag)])
-
-    @property
-    def count(self) -> int:
-        """The number of threads per block."""
-        return prod(self.extent(t) for t in THREAD_AXES)
-
-    @property
-    def number(self) -> Expr:
-        """The number of the thread in its block."""
-        terms = (self.position(t) * self.stride(t) for t in THREAD_AXES)
-        return sum(terms, start=as_expr(0))
-
-    def slots(self, tags: tuple[str, ...]) -> int:
-        """Return the number of shared-memory elements that a reduction along some axes needs."""
-        size = prod(self.extent(t) for t in tags)
-        if not self.in_warps(tags):
-            return 0 if size == 1 else self.count
-        return 0 if size <= WARP else self.count // WARP
-
-    def in_warps(self, tags: tuple[str, ...]) -> bool:
-        """Return whether the threads along some axes form whole warps or equal parts of a warp."""
-        size = prod(self.extent(t) for t in tags)
-        whole = self.count % WARP == 0 and self.neighbors(tags)
-        return whole and (size % WARP == 0 or (size < WARP and size & (size - 1) == 0))
-
-    def neighbors(self, tags: tuple[str, ...]) -> bool:
-        """Return whether the threads along some axes have consecutive numbers."""
-        wide = [t for t in THREAD_AXES if self.extent(t) > 1]
-        own = [t for t in wide if t in tags]
-        return wide[: len(own)] == own
 
 
 class Combination(Protocol):

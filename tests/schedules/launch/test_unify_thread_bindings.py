@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.lower import lower_kernel
-from tilewright.codegen.lower.analysis.launch_axes import launch_axes
 from tilewright.ir.kernel_errors import ThreadAxisError, UnboundKernelError, WarpError
 from tilewright.ir.loop.nodes import For, Stmt
 from tilewright.ir.loop.visit import transform
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr
+from tilewright.schedules.launch.launch_axes import launch_axes
 from tilewright.target.target import Target
 
 from tests.codegen.gpu import kernels

@@ -7,15 +7,12 @@ import pytest
 from tilewright.codegen.lower import lower_kernel
 from tilewright.codegen.lower.thread_passes.check_launch import (
     CheckLaunch,
-    check_shared,
-    check_sizes,
     check_warps,
     shared_parts,
 )
-from tilewright.ir.kernel_errors import LaunchLimitError, SharedMemoryError, WarpError
+from tilewright.ir.kernel_errors import SharedMemoryError, WarpError
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, var
-from tilewright.ir.thread.function import ThreadAxis
 from tilewright.ir.thread.nodes import Allocate, If, Loop, Predicate, Reg
 from tilewright.ir.thread.text import to_text
 from tilewright.ir.thread.types import SHARED_POINTER
@@ -41,11 +38,6 @@ def large(x: Buffer[(128, 512), i32], y: Out[(128, 512), i32]):
 """
 
 
-def axis(tag, extent):
-    """Return a launch axis."""
-    return ThreadAxis(tag, var(tag.replace(".", "_"), lower=0), as_expr(extent))
-
-
 def test_golden(golden):
     """A kernel that is not changed, and one with an exchange that half of each warp skips."""
     assign, exchange = shuffle()
@@ -62,26 +54,6 @@ def test_golden(golden):
     )
 
 
-def test_threads_along_one_axis():
-    check_sizes("k", (axis("threadIdx.z", 64),), SIMT)
-    message = r"threadIdx\.z has extent 128; the limit of sm_80 is 64"
-    with pytest.raises(LaunchLimitError, match=message) as caught:
-        check_sizes("k", (axis("threadIdx.z", 128),), SIMT)
-    assert caught.value.details == {"axis": "threadIdx.z", "extent": 128, "limit": 64}
-
-
-def test_threads_per_block():
-    check_sizes("k", (axis("threadIdx.x", 32), axis("threadIdx.y", 32)), SIMT)
-    message = r"threadIdx\.x 32 \* threadIdx\.y 64 = 2048 threads; the limit of sm_80 is 1024"
-    with pytest.raises(LaunchLimitError, match=message) as caught:
-        check_sizes("k", (axis("threadIdx.x", 32), axis("threadIdx.y", 64)), SIMT)
-    assert caught.value.details == {"threads": 2048, "limit": 1024}
-
-
-def test_thread_blocks_of_symbolic_number_are_accepted():
-    check_sizes("k", (axis("blockIdx.x", var("n", lower=1)), axis("threadIdx.x", 1024)), SIMT)
-
-
 @pytest.mark.parametrize(
     ("target", "limit"), [(SIMT, 166912), (Target("cuda", arch="sm_90a"), 232448)]
 )
@@ -95,8 +67,8 @@ def test_shared_memory(target, limit):
 def test_shared_memory_lists_the_largest_part_first():
     more = Allocate(Reg("t", SHARED_POINTER), 200_000)
     with pytest.raises(SharedMemoryError, match=r"\(t 200000 \+ s 256\)"):
-        check_shared(kernel(more), SIMT)
-    check_shared(kernel(), SIMT)
+        CheckLaunch().run(kernel(more), SIMT)
+    assert CheckLaunch().run(kernel(), SIMT)
 
 
 def test_a_warp_level_operation_that_some_threads_skip():

@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.lower.complex_functions import FUNCTIONS_OF_PARTS, elements_of, leaf
 from tilewright.ir.dtype import c64, f32
 from tilewright.ir.interpreter import call_prim
 from tilewright.ir.loop.complex_references import paired
 from tilewright.ir.loop.element_functions import COMPLEX_UNITS, element_function
 from tilewright.ir.loop.nodes import Binary, Local
+from tilewright.schedules.launch.complex_functions import (
+    FUNCTIONS_OF_PARTS,
+    elements_of,
+    leaf,
+)
 
 from tests.codegen.kernels import BEST, LEVELS, build
 

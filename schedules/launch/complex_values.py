@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from math import exp, inf, nan
 from typing import Final, TypeAlias, assert_never
 
-from ...ir.dtype import DType, bool_
+from ...ir.dtype import (
+    DType,
+    bool_,
+)
 from ...ir.loop.nodes import (
     Binary,
     Bind,
@@ -31,7 +34,14 @@ from ...ir.loop.nodes import (
     Where,
 )
 from ...ir.loop.visit import walk_element
-from .complex_functions import FUNCTIONS_OF_PARTS, SCALES, Function, elements_of, leaf, logarithm
+from .complex_functions import (
+    FUNCTIONS_OF_PARTS,
+    SCALES,
+    Function,
+    elements_of,
+    leaf,
+    logarithm,
+)
 
 
 @dataclass(frozen=True, slots=True)

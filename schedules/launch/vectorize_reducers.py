@@ -5,15 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ....ir.loop.decompose import around, bound_variables, namer_of
-from ....ir.loop.nodes import Block, For, PrimFunc, Stmt
-from ....ir.loop.reducers import Reducing, reducing
-from ....ir.loop.visit import replace_statement, seq, walk
-from ....ir.symbolic import Var, all_of, conjuncts, const_value, free_vars
-from ....schedules.launch.lowering_pass import Pass
-from ....target.target import Target
-from ..counted_lanes import CountedLanes, is_counted
-from ..lane_results import LaneResults, Site
+from ...ir.loop.decompose import (
+    around,
+    bound_variables,
+    namer_of,
+)
+from ...ir.loop.nodes import (
+    Block,
+    For,
+    PrimFunc,
+    Stmt,
+)
+from ...ir.loop.reducers import (
+    Reducing,
+    reducing,
+)
+from ...ir.loop.visit import (
+    replace_statement,
+    seq,
+    walk,
+)
+from ...ir.symbolic import (
+    Var,
+    all_of,
+    conjuncts,
+    const_value,
+    free_vars,
+)
+from ...target.target import Target
+from .counted_lanes import (
+    CountedLanes,
+    is_counted,
+)
+from .lane_results import (
+    LaneResults,
+    Site,
+)
+from .lowering_pass import Pass
 
 
 class VectorizeReducers(Pass):

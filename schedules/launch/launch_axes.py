@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....ir.loop.nodes import For, PrimFunc, Stmt
-from ....ir.thread.function import ThreadAxis
+from ...ir.loop.nodes import For, PrimFunc, Stmt
+from ...ir.thread.function import ThreadAxis
 
 
 def launch_axes(func: PrimFunc) -> tuple[tuple[ThreadAxis, ...], Stmt]:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.lower.complex_values import ComplexValues, Pair
 from tilewright.errors import TilewrightError
 from tilewright.ir.dtype import c64, f32
 from tilewright.ir.interpreter import call_prim
@@ -17,6 +16,10 @@ from tilewright.ir.loop.element_functions import FUNCTIONS
 from tilewright.ir.loop.nodes import Binary, Buffer, Load, Unary
 from tilewright.ir.loop.typing import dtype_problems
 from tilewright.ir.symbolic import as_expr
+from tilewright.schedules.launch.complex_values import (
+    ComplexValues,
+    Pair,
+)
 from tilewright.target.target import Target
 
 from tests.codegen.kernels import LEVELS

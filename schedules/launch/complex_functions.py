@@ -15,8 +15,19 @@ from math import exp, inf, log, pi, sqrt
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from ...ir.dtype import DType, bool_
-from ...ir.loop.nodes import Binary, Compare, CompareOp, Element, Number, Unary, Where
+from ...ir.dtype import (
+    DType,
+    bool_,
+)
+from ...ir.loop.nodes import (
+    Binary,
+    Compare,
+    CompareOp,
+    Element,
+    Number,
+    Unary,
+    Where,
+)
 
 Bind: TypeAlias = Callable[[Element, DType], Element]
 Parts: TypeAlias = "tuple[Term, Term]"

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...ir.dtype import bool_, i32, i64
+from ...ir.dtype import (
+    bool_,
+    i32,
+    i64,
+)
 from ...ir.loop.combiners import is_named
 from ...ir.loop.nodes import (
     Binary,
@@ -27,7 +31,10 @@ from ...ir.loop.nodes import (
     Unary,
     Where,
 )
-from ...ir.loop.reducers import Reducing, update_statements
+from ...ir.loop.reducers import (
+    Reducing,
+    update_statements,
+)
 from ...ir.loop.visit import seq
 from ...ir.symbolic import (
     Bool,
@@ -42,7 +49,11 @@ from ...ir.symbolic import (
     minimum,
     substitute,
 )
-from .lane_results import LaneResults, Site, at_lane
+from .lane_results import (
+    LaneResults,
+    Site,
+    at_lane,
+)
 
 NUMBERS: Final = 2**30
 """The number of iterations that are numbered together."""

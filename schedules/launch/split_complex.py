@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ....ir.analysis.updates import reduction_of
-from ....ir.identity import Origins
-from ....ir.loop.combiners import COMBINERS
-from ....ir.loop.decompose import Namer, namer_of
-from ....ir.loop.nodes import (
+from ...ir.analysis.updates import reduction_of
+from ...ir.identity import Origins
+from ...ir.loop.combiners import COMBINERS
+from ...ir.loop.decompose import (
+    Namer,
+    namer_of,
+)
+from ...ir.loop.nodes import (
     Alloc,
     Binary,
     Bind,
@@ -33,14 +36,39 @@ from ....ir.loop.nodes import (
     Stmt,
     Store,
 )
-from ....ir.loop.reducers import Reducing, reads_any
-from ....ir.loop.scans import Scanning, scanning
-from ....ir.loop.straight_line import joined, statements_of, used_binds
-from ....ir.loop.visit import Rebuilder, all_buffers, elements, seq, walk_element
-from ....ir.symbolic import Expr, Var, as_expr, var
-from ....schedules.launch.lowering_pass import Pass
-from ....target.target import Target
-from ..complex_values import ComplexValues, Pair, Parts
+from ...ir.loop.reducers import (
+    Reducing,
+    reads_any,
+)
+from ...ir.loop.scans import (
+    Scanning,
+    scanning,
+)
+from ...ir.loop.straight_line import (
+    joined,
+    statements_of,
+    used_binds,
+)
+from ...ir.loop.visit import (
+    Rebuilder,
+    all_buffers,
+    elements,
+    seq,
+    walk_element,
+)
+from ...ir.symbolic import (
+    Expr,
+    Var,
+    as_expr,
+    var,
+)
+from ...target.target import Target
+from .complex_values import (
+    ComplexValues,
+    Pair,
+    Parts,
+)
+from .lowering_pass import Pass
 
 _ZERO, _ONE, _TWO = as_expr(0), as_expr(1), as_expr(2)
 _NOTHING = Seq(())

@@ -22,10 +22,18 @@ from ...ir.loop.nodes import (
     Ternary,
     Unary,
 )
-from ...ir.loop.reducers import Reducing, reducing, update_statements
+from ...ir.loop.reducers import (
+    Reducing,
+    reducing,
+    update_statements,
+)
 from ...ir.loop.regions import access_regions
 from ...ir.loop.straight_line import joined
-from ...ir.loop.visit import seq, substitute_in, walk_element
+from ...ir.loop.visit import (
+    seq,
+    substitute_in,
+    walk_element,
+)
 from ...ir.symbolic import (
     TRUE,
     Bool,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile
-from tilewright.codegen.lower.passes.split_complex import SplitComplex
 from tilewright.ir.analysis.value_size import value_size
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.loop.nodes import Bind, Block, Store
@@ -14,6 +13,7 @@ from tilewright.ir.loop.reducers import reducing
 from tilewright.ir.loop.scans import scanning
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.script import parse
+from tilewright.schedules.launch.split_complex import SplitComplex
 
 from tests.codegen.lower.passes.running import CPU, comparison, program, text_of, unchanged
 
