@@ -1,9 +1,9 @@
 """Lowering of loops of memory-stage functions to loops of host IR.
 
 Memory planning leaves the carried values whose shape varies, and the stacked outputs of loops whose
-number of iterations is not known before. Both are in blocks on the heap that the loop owns: a
-carried value is copied to a block of its own size at the end of each iteration, and the block of a
-stacked output grows to twice its capacity.
+number of iterations is not known before. Both are in blocks on the heap that the loop owns. At the
+end of each iteration, the storage of the next value of a carried value becomes its block, or is
+copied to a block of its own size. The block of a stacked output grows to twice its capacity.
 """
 
 from __future__ import annotations
@@ -206,16 +206,16 @@ class LoopEmitter:
 
     def body(self, index: host.Local) -> None:
         """Emit the body, and the copies of its results to blocks."""
-        context, loop = self.context, self.loop
+        context, loop, value = self.context, self.loop, self.binding.value
         self.bindings.run(loop.body.bindings)
         self.bindings.streams.join()
         for operand, stack in zip(loop.stacked, self.stacks, strict=True):
             self.push(operand, stack, index)
+        triples = zip(loop.carried, self.carried, loop.next_values, strict=True)
+        moved = {k: s for (v, k), s in self.bindings.storages.moved.items() if v is value}
         changed = [
-            (param, block, operand)
-            for param, block, operand in zip(
-                loop.carried, self.carried, loop.next_values, strict=True
-            )
+            (block, operand, moved.get(k))
+            for k, (param, block, operand) in enumerate(triples)
             if operand is not param.value
         ]
         values: dict[Var, SymInt] = {}
@@ -226,17 +226,18 @@ class LoopEmitter:
                     values.setdefault(wanted, dim)
         for param, operand in zip(loop.carried, loop.next_values, strict=True):
             self.alike(param.value.info, operand, param.value.name, values)
-        for _, block, operand in changed:
-            self.renew(block, operand)
+        for block, operand, storage in changed:
+            if storage is None:
+                self.renew(block, operand)
         sizes = [
             (self.sizes[v], context.assign(v.name, context.ready(e, f"next value of {v.name}")))
             for v, e in values.items()
             if isinstance(e, Expr)
         ]
-        for _, block, _ in changed:
-            self.replace(block)
-        for size, value in sizes:
-            context.emit(host.Assign(size, value))
+        for block, _, storage in changed:
+            self.replace(block, block.next_slot if storage is None else storage.late)
+        for size, new in sizes:
+            context.emit(host.Assign(size, new))
         context.emit(host.Assign(index, host.Arithmetic("add", index, integer(1))))
 
     def renew(self, block: _Block, operand: Operand) -> None:
@@ -248,15 +249,15 @@ class LoopEmitter:
         made = self.allocated(block.next_slot, count)
         context.copy(made, context.pointer(operand), count)
 
-    def replace(self, block: _Block) -> None:
-        """Emit the release of the old block, and the move of the new one to its slot."""
+    def replace(self, block: _Block, slot: int) -> None:
+        """Emit the release of the old block, and the move of the new one from its slot."""
         context = self.context
         self.bindings.release(block.slot)
-        made = host.Read("ptr", LATE, integer(8 * block.next_slot))
+        made = host.Read("ptr", LATE, integer(8 * slot))
         context.emit(
             host.Assign(block.address, made),
             host.Write("ptr", LATE, integer(8 * block.slot), block.address),
-            host.Write("ptr", LATE, integer(8 * block.next_slot), host.NullPointer()),
+            host.Write("ptr", LATE, integer(8 * slot), host.NullPointer()),
         )
 
     def push(self, operand: Operand, stack: _Stack, index: host.Local) -> None:
@@ -267,7 +268,7 @@ class LoopEmitter:
             twice = host.Arithmetic("mul", stack.capacity, integer(2))
             made = self.allocated(block.next_slot, host.Arithmetic("mul", size, twice))
             context.copy(made, block.address, host.Arithmetic("mul", size, index))
-            self.replace(block)
+            self.replace(block, block.next_slot)
             context.emit(host.Assign(stack.capacity, twice))
         context.emit(host.When(host.Comparison("ge", index, stack.capacity), tuple(grow)))
         end = host.Moved(block.address, host.Arithmetic("mul", size, index))

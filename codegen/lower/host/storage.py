@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from ....ir.graph.live_ranges import LiveRanges, tensor_bytes
-from ....ir.graph.nodes import DEFAULT_DEVICE, Binding, GraphFunc, Loop, Value, ViewTensor
+from ....ir.graph.nodes import (
+    DEFAULT_DEVICE,
+    AllocStorage,
+    Binding,
+    GraphFunc,
+    Loop,
+    MatchCast,
+    Value,
+    ViewTensor,
+)
 from ....ir.graph.visit import all_bindings
 from ....ir.symbolic import Const, Expr, Var, const_value, free_vars, to_text
 from .context import HostKernel
@@ -39,6 +48,10 @@ class Storages:
     arena: list[Storage] = field(default_factory=list[Storage])
     late: list[Storage] = field(default_factory=list[Storage])
     loops: dict[Value, list[Storage]] = field(default_factory=dict[Value, list[Storage]])
+    moved: dict[tuple[Value, int], Storage] = field(
+        default_factory=dict[tuple[Value, int], Storage]
+    )
+    """The storages that become the block of a carried value, by loop and position."""
 
 
 def direct_results(func: GraphFunc, live_ranges: LiveRanges) -> dict[Value, int]:
@@ -129,7 +142,35 @@ def assign_storages(
     for binding in all_bindings(func.bindings):
         if isinstance(binding.right, Loop):
             made.loops[binding.value] = _blocks(made, binding.value, binding.right)
+            for position, storage in _moved(binding.right, made, live_ranges):
+                made.moved[binding.value, position] = storage
     return made
+
+
+def _moved(loop: Loop, made: Storages, live_ranges: LiveRanges) -> Iterator[tuple[int, Storage]]:
+    """Yield the carried values whose next value need not be copied, with its storage.
+
+    The body allocates this storage on the heap in each iteration, the next value is at its start,
+    and no other next value is in it.
+    """
+    inside = {b.value: b.right for b in loop.body.bindings}
+    for position, operand in enumerate(loop.next_values):
+        value = operand
+        while isinstance(value, Value):
+            match inside.get(value):
+                case ViewTensor(storage=source, offset=offset) if const_value(offset) == 0:
+                    value = source
+                case MatchCast(value=source):
+                    value = source
+                case _:
+                    break
+        if not isinstance(value, Value) or not isinstance(inside.get(value), AllocStorage):
+            continue
+        storage = made.by_value[value]
+        others = (o for k, o in enumerate(loop.next_values) if k != position)
+        shared = value in live_ranges.roots_of(tuple(others))
+        if storage.late >= 0 and storage.device == DEFAULT_DEVICE and not shared:
+            yield position, storage
 
 
 def _blocks(made: Storages, value: Value, loop: Loop) -> list[Storage]:

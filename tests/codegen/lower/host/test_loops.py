@@ -175,6 +175,59 @@ def test_a_growing_cache_frees_its_blocks() -> None:
     assert not memory.live
 
 
+PAIR = f"""{HEAD}@graph_func
+def main(x: Tensor[(n, 4), f32], rows: Tensor[(), i64]):
+    zero = full((), 0, dtype="i64")
+    @loop(k)
+    def y(
+        i: Tensor[(), i64] = zero, a: Tensor[(t, 4), f32] = x, b: Tensor[(w, 4), f32] = x
+    ) -> Tuple[Tensor[(), i64], Tensor[(u, 4), f32], Tensor[(v, 4), f32]]:
+        more = less(i, rows)
+        while more:
+            r = multiply(a, 2.0)
+            d = concat(a, r, axis=0)
+            i2 = add(i, 1)
+            NEXT
+    first = y[1]
+    second = y[2]
+    return first, second
+"""
+
+
+LINE = "\n            "
+
+
+@pytest.mark.parametrize(
+    ("following", "blocks"),
+    [
+        ("return i2, d, b", 1),
+        ("return i2, d, a", 2),  # `a` is copied, because its block is freed
+        ("return i2, b, d", 2),
+        ("return i2, d, d", 3),  # one storage cannot be two blocks
+        (f"e = concat(b, x, axis=0){LINE}return i2, d, e", 2),
+        (f"f = reshape(d, (8 * t,)){LINE}g = reshape(f, (2 * t, 4)){LINE}return i2, g, b", 1),
+        ("return i2, d, r", 2),
+    ],
+)  # fmt: skip
+def test_a_next_value_is_copied_only_if_its_storage_is_used_otherwise(
+    following: str, blocks: int
+) -> None:
+    module = parse(PAIR.replace("NEXT", following))
+    memory = CountingMemory()
+    exe = compile(module, table=memory.table())
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    counts: list[int] = []
+    for rows in (0, 1, 2, 4, 5):
+        agree(module, exe, x, np.array(rows))
+        before = memory.allocations
+        exe(x, np.array(rows))
+        counts.append(memory.allocations - before)
+    assert counts[4] - counts[3] == blocks
+    del exe
+    gc.collect()
+    assert not memory.live
+
+
 def test_a_failed_check_in_a_loop_frees_its_blocks() -> None:
     text = GROWING.replace("i2 = add(i, 1)", "i2 = add(i, 1)\n            check_t").replace(
         "            check_t\n", "            f = match_cast((t,), Shape[(2,)])\n"
