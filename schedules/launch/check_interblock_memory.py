@@ -6,7 +6,9 @@ import itertools
 
 from ...ir.analysis import Interval, injective_in, interval_of, ranges_of, union
 from ...ir.analysis.occurrences import Occurrence, never_equal, occurrences
+from ...ir.analysis.segments import in_own_segment
 from ...ir.analysis.thread_accesses import in_one_thread_block
+from ...ir.analysis.tree import tree_of
 from ...ir.kernel_errors import MemoryScopeError
 from ...ir.loop.nodes import Buffer, For, PrimFunc
 from ...ir.loop.ranges import loop_var
@@ -21,7 +23,8 @@ class CheckInterblockMemory(Pass):
     """Reject kernels in which a thread block may need the result of another thread block.
 
     Thread blocks do not synchronize. Two statements that access a parameter, one of them a write,
-    must be proved to access different elements, or to do so within one thread block.
+    must be proved to access different elements, or to do so within one thread block, whose elements
+    may be the segments between consecutive offsets.
 
     Raises
     ------
@@ -51,7 +54,9 @@ def _check(buffer: Buffer, first: Occurrence, second: Occurrence, func: PrimFunc
         return
     if _in_one_block(first, second) or never_equal(first, second, func.facts):
         return
-    if in_one_thread_block(first, second, func.facts):
+    if in_one_thread_block(first, second, func.facts) or _in_own_segments(
+        buffer, first, second, func
+    ):
         return
     raise MemoryScopeError(
         f"two statements access {buffer.name!r}, at least one writes it, and a thread block may "
@@ -77,6 +82,17 @@ def _in_one_block(first: Occurrence, second: Occurrence) -> bool:
         # The primitive ``bind`` proved that iterations of these loops access different elements.
         return True
     return _regions_disjoint(first, second, blocks)
+
+
+def _in_own_segments(buffer: Buffer, first: Occurrence, second: Occurrence, func: PrimFunc) -> bool:
+    """Return whether each thread block accesses only its own segments of a buffer."""
+    blocks = [x for x in first.loops if _is_several(x)]
+    tree = tree_of(func)
+    if blocks != [x for x in second.loops if _is_several(x)]:
+        return False
+    if any(let.load.buffer is buffer for let in tree.lets_in(func.body)):
+        return False
+    return all(in_own_segment(tree, x, buffer) for x in blocks)
 
 
 def _regions_disjoint(first: Occurrence, second: Occurrence, blocks: tuple[For, ...]) -> bool:

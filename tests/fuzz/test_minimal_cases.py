@@ -18,7 +18,7 @@ from tilewright.target.target import Target
 
 from tests.codegen.gpu.running import agrees
 from tests.codegen.lower.test_random_programs import check
-from tests.fuzz.program import Program
+from tests.fuzz.program import Indices, Program
 from tests.fuzz.walks import Walk
 from tests.schedules.helpers import rejected
 from tests.strategies import outputs, symbols_of
@@ -274,3 +274,25 @@ def random(x: Buffer[(n, m), c64], s: Out[(n,), c64], e: Out[(n,), f32]):
 
 def test_threads_combine_a_complex_and_a_real_result():
     agrees_everywhere(COMPLEX_AND_REAL, SIMT)
+
+
+RAGGED_SCAN = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def random(off: Buffer[(n + 1,), i32], x: Buffer[(m,), i32], c: Buffer[(n,), i32],
+           y: InOut[(m,), i32]):
+    for i in range(n):
+        with checked(off[i], 0, m + 1) as lo:
+            with checked(off[i + 1], lo, m + 1) as hi:
+                for j in range(hi - lo):
+                    with block("scan"):
+                        vi, vl, vj = spatial(i), spatial(m + 1, lo), ordered(m, j)
+                        y[vl + vj] = scan(add, x[vl + vj], start=c[vi])
+"""
+
+
+def test_threads_scan_segments_of_a_ragged_array():
+    spread = {"off": Indices("0", "m + 1", "sorted")}
+    program = Program("case", RAGGED_SCAN, indices=spread)
+    Walk(random.Random(0), program, SIMT).by_rule(SIMT)

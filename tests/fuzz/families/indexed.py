@@ -113,7 +113,7 @@ for i in range({n}):
 
 
 def ragged(rng: random.Random) -> Program:
-    """Draw reductions of rows of different lengths, given by their offsets."""
+    """Draw reductions, maps and scans of rows of different lengths, given by their offsets."""
     m = Maker(rng)
     n, total, t = m.symbol("n"), m.symbol("l"), m.dtype(*COMMON)
     start, combine = rng.choice([
@@ -129,15 +129,25 @@ for i in range({n}):
                     with init(): y[vi] = {start}
                     y[vi] = {combine.format("x[vl + vj]")}
 """
-    if m.chance(0.4):
+    if m.chance(0.6):
+        value = m.value(t, "x[vl + vj]", "y[vi]")
+        kind, stored = m.rng.choice([
+            ("spatial", value), ("spatial", value), ("ordered", f"scan(add, {value})"),
+            ("ordered", f"scan(max, {value}, start=y[vi])"),
+        ])  # fmt: skip
+        again = f"""
+            for k in range(hi - lo):
+                with block("again"):
+                    wl, wk = spatial({total} + 1, lo), spatial({total}, k)
+                    z[wl + wk] = {m.value(t, "z[wl + wk]", "x[wl + wk]")}"""
         body = f"""
 for i in range({n}):
     with checked(off[i], 0, {total} + 1) as lo:
         with checked(off[i + 1], lo, {total} + 1) as hi:
             for j in range(hi - lo):
                 with block("s"):
-                    vi, vl, vj = spatial(i), spatial({total} + 1, lo), spatial({total}, j)
-                    z[vl + vj] = {m.value(t, "x[vl + vj]", "y[vi]")}
+                    vi, vl, vj = spatial(i), spatial({total} + 1, lo), {kind}({total}, j)
+                    z[vl + vj] = {stored}{again if m.chance(0.3) else ""}
 """
         params = [buffer("off", [f"{n} + 1"], "i32"), buffer("x", [total], t),
                   buffer("y", [n], t), buffer("z", [total], t, "InOut")]  # fmt: skip

@@ -154,3 +154,33 @@ def test_a_recurrence_inside_of_the_part_of_a_thread_block():
     assert second is first
     crossing = PARTS.format(condition="wp * 64 + wq * 8 + wk >= 1")
     rejected(NAME, racing(crossing), GPU, MemoryScopeError, "another thread block")
+
+
+SEGMENTS = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def segments(n: Int, off: Buffer[(n + 1,), i32], x: Buffer[(m,), i32], y: InOut[(m,), i32]):
+    for i in thread(n, "blockIdx.x"):
+        with checked(off[i], 0, m + 1) as lo:
+            with checked(off[i + 1], lo, m + 1) as hi:
+                for j in range(hi - lo):
+                    with block("scan"):
+                        vl, vj = spatial(m + 1, lo), ordered(m, j)
+                        y[vl + vj] = scan(add, x[vl + vj])
+                for k in range(hi - lo):
+                    with block("again"):
+                        wl, wk = spatial(m + 1, lo), spatial(m, k)
+                        y[wl + wk] = {value}
+"""
+
+
+def test_segments_between_offsets_of_different_thread_blocks():
+    text = SEGMENTS.format(value="y[wl + wk] * 2")
+    first, second = both(NAME, text, GPU)
+    assert second is first
+
+
+def test_elements_before_the_segment_of_a_thread_block():
+    text = SEGMENTS.format(value="where(condition(wl + wk >= 1), y[wl + wk - 1], 0)")
+    rejected(NAME, racing(text), GPU, MemoryScopeError, "another thread block")
