@@ -168,6 +168,33 @@ def in_one_thread_block(first: Occurrence, second: Occurrence, facts: Facts) -> 
     return _Pair.of(first, second, facts, owners=BLOCK_AXES).is_disjoint(is_proved)
 
 
+def reads_own_writes(write: Occurrence, read: Occurrence, facts: Facts) -> bool:
+    """Return whether it is proved that each thread reads only elements that it stores itself.
+
+    Only the axes on which the store depends are compared: along the others, each thread writes the
+    same elements.
+
+    Parameters
+    ----------
+    write, read : Occurrence
+        A store and a load of one buffer.
+    facts : Facts
+        The facts of the function.
+    """
+    terms = (*write.indices, *write.guards, *(x.extent for x in write.loops))
+    used = frozenset[Var]().union(*(term.free for term in terms))
+    owners = tuple(
+        x.thread
+        for x in write.loops
+        if x.thread in THREAD_AXES and x.var in used and const_value(x.extent) != 1
+    )
+    if not owners:
+        return True
+    if _axes(write) != _axes(read):
+        return False
+    return _Pair.of(write, read, facts, owners=owners).is_disjoint(is_proved)
+
+
 def _axes(access: Occurrence) -> list[For]:
     """Return the loops over threads around an access."""
     return [x for x in access.loops if x.kind == "thread"]

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from ...ir.analysis import Tree, tree_of, written_before_read
 from ...ir.analysis.allocations import loops_around
 from ...ir.analysis.occurrences import Occurrence
-from ...ir.analysis.thread_accesses import in_own_parts
+from ...ir.analysis.thread_accesses import in_own_parts, reads_own_writes
 from ...ir.kernel_errors import MemoryScopeError
 from ...ir.loop.memory_scopes import OF_BLOCK, PRIVATE
 from ...ir.loop.nodes import STORAGE_ALIGN, Block, Buffer, For, PrimFunc, Stmt
@@ -231,7 +231,7 @@ def _per_thread(
     loops, intervals = live_scope(buffer, accesses, common_loops(accesses), tree, fresh=fresh)
     private = set(launch) <= set(fresh)
     if not private and not set(launch) <= {*loops, *fresh}:
-        if not _is_written_by_all(accesses, launch):
+        if not _is_written_by_all(accesses, launch) or not _reads_own(accesses, tree):
             return None
         intervals = [*map(_whole, buffer.shape)]  # each thread computes all elements that it reads
     if not private and not _begins_empty(buffer, launch, tree):
@@ -271,6 +271,13 @@ def _is_written_by_all(accesses: list[Occurrence], launch: list[For]) -> bool:
         a.writes and threads > frozenset[Var]().union(*(i.free for i in a.indices)) & threads
         for a in accesses
     )
+
+
+def _reads_own(accesses: list[Occurrence], tree: Tree) -> bool:
+    """Return whether no thread reads an element that only other threads wrote or updated."""
+    facts, reads = tree.function.facts, [a for a in accesses if not a.writes]
+    writes = [a for a in accesses if a.writes]
+    return all(reads_own_writes(w, r, facts) for w in writes for r in reads)
 
 
 def _updated_atomically(body: Stmt) -> frozenset[str]:

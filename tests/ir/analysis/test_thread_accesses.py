@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tilewright.ir.analysis.occurrences import occurrences
-from tilewright.ir.analysis.thread_accesses import AccessKey, ThreadAccesses
+from tilewright.ir.analysis.thread_accesses import AccessKey, ThreadAccesses, reads_own_writes
 from tilewright.ir.loop.nodes import For
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.script import parse
@@ -221,3 +221,32 @@ def test_proofs_agree_with_an_enumeration(text):
                 elements.setdefault(element, set()).add(thread)
             for thread, element in executed(second):
                 assert elements.get(element, {thread}) == {thread}, text
+
+
+OWN = """
+    for t in thread(4, "threadIdx.x"):
+        for u in thread(2, "threadIdx.y"):
+            for i in range(n):
+                z[{write}] = z[{read}] + 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "expected"),
+    [
+        ("t", "t", True),
+        ("t", "i", False),
+        ("t", "3 - t", False),
+        ("t", "t + u", False),
+        ("i", "i * 2", True),
+        ("i * 4 + t", "i * 4 + t", True),
+        ("t * 2 + u", "t * 2 + u", True),
+        ("t * 2 + u", "t * 2", False),
+    ],
+)
+def test_threads_that_read_their_own_elements(write, read, expected):
+    """A store that does not depend on an axis is executed by all threads along it."""
+    func = kernel(OWN, write=write, read=read)
+    found = [a for a in occurrences(func.body) if a.buffer.name == "z"]
+    (store,), (load,) = ([a for a in found if a.writes is kind] for kind in (True, False))
+    assert reads_own_writes(store, load, func.facts) is expected

@@ -104,6 +104,47 @@ def pairs(x: Buffer[(4, 4), f32], y: Out[(4, 4), f32]):
     same_results(*both(NAME, text, GPU))
 
 
+UPDATED = """
+@prim_func
+def pairs(x: Buffer[(4, 4), f32], y: Out[(4, 4), f32]):
+    s = alloc((4,), f32, scope="{scope}")
+    for i in range(4):
+        with block("start"):
+            vi = spatial(i)
+            s[vi] = 1.0
+    for t in thread(4, "threadIdx.x"):
+        with block("update"):
+            vt = spatial(t)
+            s[vt] = s[vt] + x[vt, 0]
+    {loop}:
+        for b in range(4):
+            with block("use"):
+                va, vb = spatial(a), spatial(b)
+                y[va, vb] = s[{index}] + x[va, vb]
+"""
+
+
+@pytest.mark.parametrize("index", ["va", "vb"])
+def test_registers_that_another_thread_updates(index):
+    """Each thread starts all elements, but updates only one of them."""
+    text = UPDATED.format(scope="local", loop="for a in range(4)", index=index)
+    message = "but a thread reads an element that another thread wrote"
+    rejected(NAME, text, GPU, MemoryScopeError, message, "set_scope('s', 'shared')")
+
+
+def test_registers_that_the_same_thread_updates():
+    loop = 'for a in thread(4, "threadIdx.x")'
+    text = UPDATED.format(scope="local", loop=loop, index="va")
+    same_results(*both(NAME, text, GPU))
+
+
+@pytest.mark.parametrize("index", ["va", "vb"])
+def test_an_implicit_temporary_that_another_thread_updates_is_shared(index):
+    text = UPDATED.format(scope="global", loop="for a in range(4)", index=index)
+    assert 'scope="shared"' in declared(text)
+    same_results(*both(NAME, text, GPU))
+
+
 def test_rows_are_padded():
     assert declared(reverse(padding=", storage_align=(0, 32, 8)")) == (
         's = alloc((1, 64), i32, scope="shared", strides=(72, 1))'
