@@ -12,6 +12,7 @@ from ..graph.operators.elementwise import Elementwise
 from ..graph.operators.lowering import accumulator
 from ..symbolic import Bool, Expr, as_expr, is_proved
 from .emitter import Emitter
+from .shaping import with_unit_dims
 from .tensors import Imported, Iota, Uniform
 
 _MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less",
@@ -78,6 +79,8 @@ def elementwise(
     >>> elementwise(e, "add", [e.uniform(2, (), i64), e.uniform(3, (), i64)]).known
     Uniform(value=5)
     """
+    shapes = [x.shape for x in operands]
+    operands = [with_unit_dims(e, x, shapes) for x in operands]
     shape = e.broadcast_shapes([x.shape for x in operands])
     dtype = _result_dtype(op, operands[-1].dtype)
     folded = _fold(e, op, operands, shape, dtype)
@@ -243,6 +246,8 @@ def _causal(
 
 def where(e: Emitter, condition: Imported, x: Imported, y: Imported) -> Imported:
     """Select between two tensors of one dtype."""
+    shapes = [condition.shape, x.shape, y.shape]
+    condition, x, y = (with_unit_dims(e, v, shapes) for v in (condition, x, y))
     shape = e.broadcast_shapes([condition.shape, x.shape, y.shape])
     if isinstance(condition.known, Uniform):
         chosen = x if condition.known.value else y

@@ -6,8 +6,18 @@ from collections.abc import Sequence
 
 from ..graph.nodes import TensorInfo
 from ..graph.operators.views import resolved_shape
-from ..symbolic import Expr, SymInt, as_expr, ceildiv, const_value, is_proved, maximum, minimum
-from .emitter import Emitter, ImportMismatchError
+from ..symbolic import (
+    Expr,
+    SymInt,
+    Var,
+    as_expr,
+    ceildiv,
+    const_value,
+    is_proved,
+    maximum,
+    minimum,
+)
+from .emitter import Emitter, ImportMismatchError, equal_sizes
 from .tensors import Imported, Iota, Uniform
 
 _ONE = as_expr(1)
@@ -36,12 +46,36 @@ def _own(e: Emitter, x: Imported) -> tuple[Expr, ...]:
     return (info.shape or ()) if isinstance(info, TensorInfo) else ()
 
 
+def with_unit_dims(e: Emitter, x: Imported, shapes: Sequence[tuple[Expr, ...]]) -> Imported:
+    """Return a tensor whose dimensions that broadcast have size 1.
+
+    A slice such as ``x[:1]`` has at most one element. If another shape has a different size at
+    this dimension, a run-time check requires that the slice has one element.
+    """
+    facing = [tuple(reversed(s)) for s in shapes]
+    axes = [
+        k
+        for k, size in enumerate(x.shape)
+        if const_value(size) is None
+        and not isinstance(size, Var)
+        and is_proved(size <= 1, e.builder.facts)
+        and any(_differs(e, size, s[x.rank - 1 - k]) for s in facing if len(s) >= x.rank - k)
+    ]
+    return expand_dims(e, squeeze(e, x, axes), axes) if axes else x
+
+
+def _differs(e: Emitter, size: Expr, other: Expr) -> bool:
+    """Return whether a size is neither 1 nor proved to be equal to another one."""
+    return const_value(other) != 1 and not is_proved(equal_sizes(size, other), e.builder.facts)
+
+
 def expand(e: Emitter, x: Imported, shape: Sequence[Expr]) -> Imported:
     """Broadcast to a shape; -1 keeps a dimension."""
     lead = len(shape) - x.rank
     want = tuple(
         x.shape[k - lead] if const_value(d) == -1 and k >= lead else d for k, d in enumerate(shape)
     )
+    x = with_unit_dims(e, x, [want])
     full = e.broadcast_shapes([x.shape, want])
     if full == x.shape or isinstance(x.known, Uniform):
         return Imported(full, x.dtype, x.operand, x.known)

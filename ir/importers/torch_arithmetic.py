@@ -45,12 +45,22 @@ _LOGIC = {
     "logical_and": "and", "logical_or": "or", "logical_xor": "xor", "bitwise_and": "and",
     "bitwise_or": "or", "bitwise_xor": "xor", "__and__": "and", "__or__": "or", "__xor__": "xor",
 }  # fmt: skip
+_OF_CONDITIONS = {
+    "add": "logical_or", "multiply": "logical_and", "maximum": "logical_or",
+    "minimum": "logical_and",
+}  # fmt: skip
+"""The operators that PyTorch applies to two conditions."""
 
 
 def _operands(t: TorchContext, *values: OperandLike) -> list[Imported]:
     """Convert operands to the dtype of the result, following PyTorch's type promotion."""
     dtype = t.result_dtype()
     return [convert(t, t.number(v, dtype), dtype) for v in values]
+
+
+def _of_kind(t: TorchContext, op: str) -> str:
+    """Return an operator for the dtype of the result; PyTorch adds conditions by ``or``."""
+    return _OF_CONDITIONS.get(op, op) if t.result_dtype() == bool_ else op
 
 
 def _unary(name: str, op: str) -> None:
@@ -68,7 +78,7 @@ def _test(name: str, op: str) -> None:
 def _binary(name: str, op: str) -> None:
     @aten(name)
     def handler(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:  # pyright: ignore[reportUnusedFunction]
-        return elementwise(t, op, _operands(t, x, y))
+        return elementwise(t, _of_kind(t, op), _operands(t, x, y))
 
 
 def _compare(name: str, op: str) -> None:
@@ -109,7 +119,7 @@ def promoted(*values: OperandLike) -> DType:
 def add(t: TorchContext, x: OperandLike, y: OperandLike, *, alpha: float = 1) -> Imported:
     """Import ``x ± alpha * y``."""
     left, right = _operands(t, x, y)
-    op = "add" if t.operator == "add" else "subtract"
+    op = _of_kind(t, "add" if t.operator == "add" else "subtract")
     return _scaled_sum(t, op, left, right, alpha)
 
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import bool_, i8, i64
+from ..dtype import DType, bool_, i8, i64
 from ..graph.operators import scaled_dot_product_attention
-from ..symbolic import SymInt, as_expr, const_value, to_text
+from ..symbolic import Expr, SymInt, as_expr, const_value, product, to_text
 from .elementwise import convert, elementwise, rounded_once, weighted_sum, where
 from .shaping import axis_of, expand_dims, permute, reshape, squeeze
 from .tensors import Imported, Iota
-from .torch_context import TorchContext, aten
+from .torch_context import HANDLERS, TorchContext, aten
 from .torch_shaping import repeat_interleave
 from .unsupported import UnsupportedFormError
 
@@ -114,8 +114,8 @@ def rms_norm(
     eps: float | None = None,
 ) -> Imported:  # fmt: skip
     """Import the division of rows by their root mean square."""
-    if eps is None:
-        raise UnsupportedFormError("eps=None is not supported", hint="pass eps explicitly")
+    if eps is None:  # the default of nn.RMSNorm: the distance of 1 to the next number
+        eps = math.ldexp(1.0, -x.dtype.compute.mantissa)
     factors = [] if weight is None else [t.plain(weight)]
     return t.apply("rms_norm", t.plain(x), *factors, name=t.leaf, epsilon=eps, axes=len(shape))
 
@@ -131,6 +131,10 @@ def _axes(dims: int | Sequence[int] | None) -> tuple[int, ...]:
     return () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
 
 
+_OF_CONDITIONS = {"max": "any", "min": "all"}
+"""The reductions of conditions."""
+
+
 @aten("sum", "mean", "prod", "amax", "amin")
 def reduction(
     t: TorchContext, x: Imported, dims: int | Sequence[int] | None = None,
@@ -138,6 +142,7 @@ def reduction(
 ) -> Imported:  # fmt: skip
     """Import a reduction."""
     op = {"amax": "max", "amin": "min"}.get(t.operator, t.operator)
+    op = _OF_CONDITIONS.get(op, op) if x.dtype == bool_ else op
     wide = convert(t, x, t.result_dtype())
     return t.apply(op, t.plain(wide), axes=_axes(dims), keepdims=keepdim)
 
@@ -183,9 +188,9 @@ def extreme(
     """
     op = t.operator
     if isinstance(dim, Imported):
-        return elementwise(t, f"{op}imum", [x, dim])
+        return HANDLERS[f"{op}imum"](t, x, dim)
     if dim is None:
-        return t.apply(op, t.plain(x))
+        return t.apply(_OF_CONDITIONS[op] if x.dtype == bool_ else op, t.plain(x))
     values = t.apply(op, t.plain(x), axes=(dim,), keepdims=keepdim)
     return [values, t.apply(f"arg{op}", t.plain(x), axis=dim, keepdims=keepdim)]
 
@@ -289,15 +294,7 @@ def variance(
     unbiased, keepdim = (*rest, *(unbiased, keepdim)[len(rest) :])
     less = float(unbiased) if correction is None else correction
     axes = tuple(axis_of(a, x.rank) for a in _axes(dims)) or tuple(range(x.rank))
-    counts = [const_value(x.shape[a]) for a in axes]
-    if less and None in counts:
-        shown = ", ".join(to_text(x.shape[a]) for a in axes)
-        raise UnsupportedFormError(
-            f"variance with correction {less:g} needs constant dimensions, but reduces over "
-            f"({shown}); only correction=0 supports symbolic dimensions"
-        )
-    size = float(as_product(counts)) if less else 1.0
-    scale = size / (size - less) if size > less else math.inf
+    count = product([x.shape[a] for a in axes])
 
     def compute(y: Imported) -> Imported:
         mean = t.apply("mean", t.plain(y), axes=axes, keepdims=True)
@@ -305,15 +302,19 @@ def variance(
         squares = elementwise(t, "multiply", [centered, centered])
         found = t.apply("mean", t.plain(squares), axes=axes, keepdims=keepdim)
         if less:
-            found = elementwise(t, "multiply", [found, t.uniform(scale, (), y.dtype)])
+            found = elementwise(t, "multiply", [found, _bessel(t, count, less, y.dtype)])
         return elementwise(t, "sqrt", [found]) if t.operator.startswith("std") else found
 
     return rounded_once(t, compute, x)
 
 
-def as_product(counts: Sequence[int | None]) -> int:
-    """Return the product of known sizes."""
-    found = 1
-    for count in counts:
-        found *= count or 0
-    return found
+def _bessel(t: TorchContext, count: Expr, less: float, dtype: DType) -> Imported:
+    """Return ``count / max(count - less, 0)``, which is infinite for too few elements."""
+    known = const_value(count)
+    if known is not None:
+        return t.uniform(known / (known - less) if known > less else math.inf, (), dtype)
+    size = convert(t, t.number(count, dtype), dtype)
+    rest = elementwise(t, "subtract", [size, t.uniform(less, (), dtype)])
+    return elementwise(
+        t, "divide", [size, elementwise(t, "maximum", [rest, t.uniform(0.0, (), dtype)])]
+    )

@@ -19,7 +19,7 @@ from ..symbolic import (
     simplify,
     substitute,
 )
-from .torch_symbols import TorchSymbols, add_fact, parse_guards
+from .torch_symbols import TorchSymbols, add_fact, is_artifact, parse_guards
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,9 @@ def read_symbols(program: Any) -> InputSymbols:
     facts = _solve_derived(symbols, nodes, Facts())
     held = [substitute(guard, symbols.solved) for guard in guards]
     facts = _ranges(program, symbols, facts, held)
-    for claim in held:
-        facts = add_fact(facts, claim, "guard of torch.export")
+    for guard, claim in zip(guards, held, strict=True):
+        if not is_artifact(guard):  # of the symbols that PyTorch traced, some of which are solved
+            facts = add_fact(facts, claim, "guard of torch.export")
     return InputSymbols(symbols, facts, _hints(symbols, nodes))
 
 
@@ -162,11 +163,14 @@ def _ranges(program: Any, symbols: TorchSymbols, facts: Facts, guards: Sequence[
     for symbol, bounds in program.range_constraints.items():
         if str(symbol) not in symbols.vars:
             continue
-        size = substitute(symbols.vars[str(symbol)], symbols.solved)
+        own = symbols.vars[str(symbol)]
+        size = substitute(own, symbols.solved)
         text = f"range of {symbols.names.get(str(symbol), str(symbol))}"
         for bound, below in ((bounds.lower, True), (bounds.upper, False)):
             if getattr(bound, "is_Integer", isinstance(bound, int)):
                 limit = as_expr(int(bound))
+                if below and is_artifact(limit <= own):  # also of the factor of a dimension
+                    continue
                 facts = add_fact(facts, limit <= size if below else size <= limit, text, guards)
     return facts
 

@@ -13,6 +13,7 @@ from ...errors import TilewrightError
 from ...progress import ProgressOption, Report, progress_of, tracked
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, Operand, TensorInfo, Value
+from ..graph.operators.errors import OperandError, OperatorAttributeError
 from ..module import Module
 from .associative_scans import emit_associative_scan
 from .cleanup import called_functions, constants_of, without_dead_code
@@ -374,8 +375,8 @@ class _Translator:
             return self._unsupported(node, args, _unsupported(node))
         try:
             return handler(*first, *args, **self._keywords(node))
-        except (UnsupportedFormError, TypeError) as error:
-            reason = error.reason if isinstance(error, UnsupportedFormError) else str(error)
+        except (UnsupportedFormError, OperandError, OperatorAttributeError, TypeError) as error:
+            reason = error.reason if isinstance(error, UnsupportedFormError) else _one_line(error)
             return self._unsupported(node, args, Unsupported(name, reason, location_of(node)))
 
     def _unsupported(self, node: Any, args: Sequence[Any], use: Unsupported) -> Any:
@@ -411,6 +412,13 @@ class _Translator:
         if type(value).__name__ == "Node":
             return self.values[value]
         return value
+
+
+def _one_line(error: Exception) -> str:
+    """Return the message and the location of an error."""
+    if not isinstance(error, TilewrightError):
+        return str(error)
+    return f"{error.message} at {error.where}" if error.where else error.message
 
 
 class _Missing:

@@ -50,8 +50,13 @@ def dropout(t: TorchContext, x: Imported, _rate: float, train: bool = False) -> 
 
 
 @aten("view", "reshape", "_unsafe_view")
-def view(t: TorchContext, x: Imported, sizes: Sequence[SymInt]) -> Imported:
+def view(t: TorchContext, x: Imported, sizes: Sequence[SymInt] | None) -> Imported:
     """Import a reshape."""
+    if not isinstance(sizes, Sequence):  # view(dtype)
+        raise UnsupportedFormError(
+            f"the bits of {x.dtype} as elements of another dtype are not supported",
+            hint="convert the numbers with x.to(dtype)",
+        )
     return reshape(t, x, sizes)
 
 

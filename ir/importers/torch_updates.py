@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..symbolic import Expr, SymInt, as_expr, const_value, is_proved
-from .elementwise import convert, elementwise
-from .shaping import axis_of, clamped, expand, expand_dims
+from ..dtype import bool_, i64
+from ..symbolic import Expr, SymInt, as_expr, const_value, is_proved, product
+from .elementwise import convert, elementwise, where
+from .shaping import axis_of, clamped, expand, expand_dims, permute, reshape, squeeze
 from .tensors import Imported, Iota
 from .torch_context import OperandLike, TorchContext, aten
 from .unsupported import UnsupportedFormError
@@ -40,16 +41,60 @@ def index_put(
     t: TorchContext, x: Imported, indices: Sequence[Imported | None], values: Imported,
     accumulate: bool = False,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
-    """Import the write of slices along one dimension, or their addition."""
+    """Import ``x[indices] = values``, or the addition of the values."""
     given = [(k, i) for k, i in enumerate(indices) if i is not None]
-    if len(given) != 1 or given[0][1].rank != 1 or not given[0][1].dtype.is_integer:
+    if any(i.dtype == bool_ for _, i in given):
+        return _masked_put(t, x, given, values, accumulate=accumulate)
+    write = _added if accumulate else index_copy
+    if len(given) == 1 and given[0][1].rank == 1:
+        return write(t, x, given[0][0], given[0][1], values)
+    axes = [k for k, _ in given]
+    others = [k for k in range(x.rank) if k not in axes]
+    front = permute(t, x, (*axes, *others))
+    rest = front.shape[len(axes) :]
+    rows, at = _flattened(t, front, [i for _, i in given])
+    first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    shape = (*rest[:first], *at.shape, *rest[first:])
+    moved = (*range(first, first + at.rank), *range(first), *range(first + at.rank, len(shape)))
+    slices = permute(t, expand(t, values, shape), moved)
+    count = product(at.shape)
+    found = write(t, rows, 0, reshape(t, at, (count,)), reshape(t, slices, (count, *rest)))
+    inverse = sorted(range(x.rank), key=[*axes, *others].__getitem__)
+    return permute(t, reshape(t, found, front.shape), inverse)
+
+
+def _flattened(
+    t: TorchContext, x: Imported, indices: Sequence[Imported]
+) -> tuple[Imported, Imported]:
+    """Return ``x`` with its indexed leading dimensions as one, and the positions along it."""
+    sizes = x.shape[: len(indices)]
+    at = t.uniform(0, (), i64)
+    for size, given in zip(sizes, indices, strict=True):
+        extent, i = t.number(size, i64), convert(t, given, i64)
+        negative = elementwise(t, "less", [i, t.uniform(0, (), i64)])
+        i = where(t, negative, elementwise(t, "add", [i, extent]), i)
+        at = elementwise(t, "add", [elementwise(t, "multiply", [at, extent]), i])
+    return reshape(t, x, (product(sizes), *x.shape[len(indices) :])), at
+
+
+def _masked_put(
+    t: TorchContext, x: Imported, given: Sequence[tuple[int, Imported]], values: Imported, *,
+    accumulate: bool,
+) -> Imported:  # fmt: skip
+    """Import ``x[mask] = value`` for values that do not depend on the selected position."""
+    (first, mask), *more = given
+    rest = x.rank - first - mask.rank
+    while not first and values.rank > rest and const_value(values.shape[0]) == 1:
+        values = squeeze(t, values, (0,))
+    if more or values.rank > rest:
         raise UnsupportedFormError(
-            "index_put is supported only with one index vector; it has "
-            f"{len(given)} index tensors of ranks {[i.rank for _, i in given]} and "
-            f"dtypes {[str(i.dtype) for _, i in given]}"
+            "index_put with a boolean mask is supported only with one mask and one value for all "
+            f"selected elements; it has {len(given)} index tensors and values of rank "
+            f"{values.rank}, where at most {rest} is possible"
         )
-    axis, at = given[0]
-    return (_added if accumulate else index_copy)(t, x, axis, at, values)
+    chosen = expand_dims(t, mask, range(mask.rank, mask.rank + rest)) if rest else mask
+    new = elementwise(t, "add", [x, values]) if accumulate else values
+    return where(t, expand(t, chosen, x.shape), new, x)
 
 
 @aten("index_copy")
@@ -156,10 +201,11 @@ def slice_scatter(  # noqa: PLR0917  # the order of PyTorch
 ) -> Imported:  # fmt: skip
     """Import the write of a slice; its end follows from the number of values."""
     del end
-    if step != 1:
-        raise UnsupportedFormError(f"step={step} is not supported; only step=1 is")
     axis = axis_of(dim, x.rank)
     first = clamped(t, as_expr(0 if start is None else start), x.shape[axis])
+    if step != 1:
+        bounds = (first, first + values.shape[axis] * step, step)
+        return index_copy(t, x, axis, t.apply("arange", bounds, dtype="i64"), values)
     return _written(t, x, values, axis, first)
 
 

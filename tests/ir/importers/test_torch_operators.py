@@ -26,6 +26,32 @@ def assigned(x: Any) -> Any:
     return y
 
 
+def masked(x: Any) -> Any:
+    """Assign numbers to masked elements, rows, and columns in place."""
+    y = x.clone()
+    y[x > 1] = 0
+    y[x[:, 0] > 0] = x[0] * 2
+    y[:, x[0] > 0] = torch.tensor([3.0])
+    return y.index_put((x < -1,), torch.tensor(5.0), accumulate=True)
+
+
+def spread(x: Any, i: Any) -> Any:
+    """Assign elements by several index tensors in place."""
+    y = torch.stack([x, -x], 1)
+    y[i[:3, 0] % 3, :, i[:3, 1] - 1] = x[:3, :2]
+    y[:, i[:1, :1] % 2, i[:2, 2:3]] = x[:, :2, None] * 2
+    y[i[:2, :1] % 2] = 7
+    return y.index_put((i[:, 0] % 3, i[:, 1] * 0, i[:, 2] % 2), x[:, 0], accumulate=True)
+
+
+def stepped(x: Any) -> Any:
+    """Assign slices with steps in place."""
+    y = x.clone()
+    y[::2] = 1
+    y[:, 1:4:2] = x[:, 1:4:2] * 2
+    return y
+
+
 # Functions of x (n, m) float and i (n, m) integers in [0, m).
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "abs": lambda x, _: x.abs(),
@@ -72,6 +98,13 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "clamp": lambda x, _: x.clamp(-0.5, 0.5) + x.clamp(min=0) + x.clamp_max(0.2),
     "clamp by tensors": lambda x, _: torch.clamp(x, -x.abs(), x.abs() / 2),
     "extremes": lambda x, _: torch.maximum(x, -x) + torch.minimum(x, x * 2) + torch.max(x, -x),
+    "extremes of two dtypes": lambda x, i: torch.max(x.double(), i) + torch.min(i, x),
+    "sums of conditions are conditions": lambda x, i: torch.stack(
+        [(x > 0) + (i > 1), (x > 0) * (i > 1), torch.maximum(x > 0, i > 1)]
+    ),
+    "extremes of conditions": lambda x, _: (
+        (x > 0).amax(0) & (x > -3).min() | (x > 1).amin((0, 1)) | (x > 1).max()
+    ),
     "where": lambda x, _: torch.where(x > 0, x, 0.0) + torch.where(x > 0, 1.0, -math.inf).exp(),
     "masked fill": lambda x, i: x.masked_fill(i > 1, -5.0).masked_fill(i == 0, x.new_zeros(())),
     "activations": lambda x, _: F.silu(x) + F.relu(x) + F.gelu(x, approximate="tanh"),
@@ -106,6 +139,9 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "embedding": lambda x, i: F.embedding(i, x.t()),
     "index copy": lambda x, _: x.index_copy(1, torch.tensor([1, 0]), x[:, 2:4]),
     "index put": lambda x, _: assigned(x),
+    "masked writes": lambda x, _: masked(x),
+    "writes at several indices": spread,
+    "writes of slices with steps": lambda x, _: stepped(x),
     "scatter": lambda x, i: x.scatter(1, i[:, :1], x[:, :1] * 9),
     "slice scatter": lambda x, _: torch.slice_scatter(x, x[:, 1:3], 1, 0, 2),
     "sums": lambda x, _: x.sum() + x.sum(0) + x.sum(-1, keepdim=True) + x.sum((0, 1)),
@@ -163,12 +199,16 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
         + x[:, :3].var([1], unbiased=True, keepdim=True)[:, 0]
         + x[:2, :3].var(False)
     ),
+    "variance of any number of elements": lambda x, _: (
+        x.var() + x.std(0) + x.var(1, correction=2)[:, None] + torch.var_mean(x, 1)[0][:, None]
+    ),
     "deviation": lambda x, _: x[:, :3].std(1) + x.std(1, correction=0) + x[:2, :3].std(),
     "variance": lambda x, _: x.var(1, correction=0) + x[:, :3].var(1),
     "norms": lambda x, _: F.normalize(x) + torch.linalg.vector_norm(x, ord=1),
     "largest magnitude": lambda x, _: torch.linalg.vector_norm(x, ord=math.inf, dim=1),
     "softmaxes": lambda x, _: x.softmax(1) + x.log_softmax(0) + x.softmax(-1, dtype=torch.float32),
     "layer norm": lambda x, _: F.layer_norm(x[:, :3], (3,), bias=torch.ones(3)),
+    "rms norm with the default epsilon": lambda x, _: F.rms_norm(x[:, :3] * 1e-4, (3,)),
     "rms norm": lambda x, _: F.rms_norm(x[:, :3], (3,), eps=1e-6),
     "vectors": lambda x, _: (x @ x[0]) + (x[:, 0] @ x).sum() + x[0] @ x[1],
     "batches": lambda x, _: torch.bmm(x[None], x.t()[None]) + torch.mm(x, x.t()),
@@ -203,6 +243,15 @@ REJECTED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "attention with dropout": (
         lambda x, _: F.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.5),
         "attention with dropout_p=0.5",
+    ),
+    "values of a mask": (
+        lambda x, _: x.index_put((x > 0,), x.flatten()),
+        "one value for all selected elements",
+    ),
+    "bits": (lambda x, _: x.view(torch.int32), "bits of f32"),
+    "sum of conditions by index": (
+        lambda x, i: (x > 0).index_put((i[:, 0] % 3,), x > 0, accumulate=True),
+        "expected a numeric dtype, got bool at operand 'x'",
     ),
     "norm of order 3": (lambda x, _: torch.linalg.vector_norm(x, ord=3), "order 3"),
     "accumulating": (
@@ -275,6 +324,33 @@ def test_squeeze_of_the_first_row_of_any_batch() -> None:
         np.testing.assert_array_equal(found, x[0], strict=True)
     with pytest.raises(TilewrightError, match="batch > 0 does not hold"):
         run_graph(module, [np.zeros((0, 6), np.float32)])
+
+
+ONE: dict[str, Callable[[Any], Any]] = {
+    "first row": lambda x: x - x[:1],
+    "last row": lambda x: x * x[-1:],
+    "first and last column": lambda x: x[:, :1] + x + x[:, -1:],
+    "other size": lambda x: torch.ones(5) * x[:, :1],
+    "condition": lambda x: torch.where(x[:1] > 0, x, x[:, :1]),
+    "expanded": lambda x: x[:, :1].expand(-1, x.shape[1]).clone(),
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_a_slice_of_one_element_broadcasts(name: str) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return ONE[name](x)
+
+    dims = {0: torch.export.Dim("n"), 1: torch.export.Dim("m")}
+    program = torch.export.export(Model(), (torch.rand(4, 6),), dynamic_shapes=(dims,))
+    module = from_exported_program(program)
+    for shape in ((4, 6), (1, 3), (7, 1), (1, 1)):
+        x = torch.randn(shape)
+        (found,) = run_graph(module, [x.numpy()])
+        np.testing.assert_array_equal(found, ONE[name](x).numpy(), strict=True)
+    with pytest.raises(TilewrightError, match="does not hold"):
+        run_graph(module, [np.zeros((0, 0), np.float32)])
 
 
 @pytest.mark.parametrize("name", REJECTED)

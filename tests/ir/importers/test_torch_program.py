@@ -258,6 +258,24 @@ def test_a_derived_dimension_is_solved_for() -> None:
         run_graph(module, [np.ones(5, np.float32), np.ones(6, np.float32)])
 
 
+def test_the_factor_of_a_derived_dimension_may_be_0_or_1() -> None:
+    import torch
+    from torch.export import Dim
+
+    def forward(_: Any, x: Any) -> Any:
+        return x.view(-1, 4, 3).sum(1)
+
+    shapes = {"x": {0: 4 * Dim("n", max=5)}}
+    module = from_exported_program(export(small(forward), torch.ones(8, 3), dynamic_shapes=shapes))
+    for factor in (0, 1, 2, 5):
+        x = np.arange(12.0 * factor, dtype=np.float32).reshape(4 * factor, 3)
+        (found,) = run_graph(module, [x])
+        np.testing.assert_array_equal(found, x.reshape(factor, 4, 3).sum(1), strict=True)
+    for rows in (7, 24):
+        with pytest.raises(GraphCheckError):
+            run_graph(module, [np.ones((rows, 3), np.float32)])
+
+
 def test_tied_weights_are_one_constant() -> None:
     import torch
 
