@@ -3,6 +3,7 @@
 Run as ``python -m tests.benchmarks.steps [--loops N] [--json FILE]``. Each step is applied through
 its method, which includes the check, the trace, and the version history. The default schedule of a
 matrix product is replayed on a new state each time, so that no fact of an earlier replay is known.
+The problems of its launch and its search features are computed on a new function each time.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import thread_time_ns
 from typing import Any, TypedDict, cast
 
+from tilewright.ir.analysis.search_features import search_features
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule, State, replay
+from tilewright.schedules.launchable import launch_errors
 from tilewright.target.target import Target
 
 from tests.benchmarks.harness import write_json
@@ -126,6 +130,39 @@ def _replays(target: Target, repeats: int, clock: Callable[[], int]) -> Replays:
     }  # fmt: skip
 
 
+class Evaluation(TypedDict):
+    """Times of the checks and the features of one kernel in milliseconds."""
+
+    launchable: float
+    features: float
+    total: float
+
+
+def measure_evaluations(
+    repeats: int = 40, clock: Callable[[], int] = thread_time_ns
+) -> dict[str, Evaluation]:
+    """Return the median times of launchability and search features of the scheduled matmul.
+
+    The function is a new object each time, so that no fact about it is known.
+    """
+    found: dict[str, Evaluation] = {}
+    for name, target in TARGETS.items():
+        sch = Schedule(parse(MATMUL), target)
+        sch.default_schedule()
+        func = sch.module.prim("matmul")
+        times: list[list[float]] = [[], []]
+        calls = (lambda f, t=target: launch_errors(f, t), lambda f: search_features(f, {}))
+        for _ in range(repeats):
+            new = replace(func)
+            for own, call in zip(times, calls, strict=True):
+                start = clock()
+                call(new)
+                own.append((clock() - start) / 1e6)
+        first, second = map(statistics.median, times)
+        found[name] = {"launchable": first, "features": second, "total": first + second}
+    return found
+
+
 def measure(loops: int = LOOPS, clock: Callable[[], int] = thread_time_ns) -> dict[str, Result]:
     """Return the times of the steps by kind, and of all steps together under ``all``."""
     times: dict[str, list[float]] = {}
@@ -166,8 +203,15 @@ def main() -> None:
     for name, kind in replays.items():
         rates = f"{kind['replays_per_second']:10.0f} {kind['steps_per_second']:8.0f}"
         print(f"{name:24} {kind['steps']:6} {kind['milliseconds']:8.2f} {rates}")
+    evaluations = measure_evaluations()
+    print(f"\n{'scheduled matmul':24} {'launchable':>10} {'features':>9} {'total':>6}  (ms)")
+    for name, own in evaluations.items():
+        print(f"{name:24} {own['launchable']:10.2f} {own['features']:9.2f} {own['total']:6.2f}")
     if options.json is not None:
-        found = {"loops": options.loops, "steps": results, "replays": replays}
+        found = {
+            "loops": options.loops, "steps": results, "replays": replays,
+            "evaluations": evaluations,
+        }  # fmt: skip
         write_json(options.json, found)
 
 
