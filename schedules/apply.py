@@ -11,7 +11,15 @@ from ..errors import Json
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
 from .allocations import AllocationScopeError, has_scopes, lifted, sunk
-from .block_scope import entered, isolation_problems, left, same_block_problems, whole
+from .block_scope import (
+    entered,
+    has_local_shapes,
+    isolation_problems,
+    left,
+    region_problems,
+    same_block_problems,
+    whole,
+)
 from .coerce import Context, coerced
 from .handles import BufferRef, Handle, Move, Removed
 from .lookup import accessed, find
@@ -124,14 +132,18 @@ class Primitive(Step):
         yield from same_block_problems(state, self)
 
     def outcome(self, state: State) -> Iterator[Problem]:
-        """Yield the problems of concurrent loops and scans after the step."""
+        """Yield the problems of concurrent loops, scans, and blocks after the step."""
+        isolated = tuple(isolation_problems(state, lambda: self.rewrite(state).module))
+        if isolated:
+            yield from isolated
+            return
         names = {handle.function for handle in self.handles()}
         before = whole(state).module
-        if any(needs_outcome(before.functions.get(name)) for name in names):
+        checks = (needs_outcome, has_local_shapes)
+        if any(needs(before.functions.get(name)) for name in names for needs in checks):
             after = left(state, self.rewrite(state).module)
             yield from outcome_problems(before, after, names)
-        if state.inside is not None:
-            yield from isolation_problems(state, lambda: self.rewrite(state).module)
+            yield from region_problems(before, after, names, tuple(self.handles()))
 
     def misplaced(self, error: AllocationScopeError) -> Problem:
         """Return the problem that a use of a temporary would leave the scope of its allocation."""

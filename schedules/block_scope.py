@@ -10,7 +10,7 @@ replaces the inside of the block.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -403,27 +403,57 @@ def _foreign_shapes(state: State, after: Module) -> Iterator[Problem]:
 
 
 def _foreign_variables(state: State, new: Tree) -> Iterator[Problem]:
-    """Yield the blocks that would use a variable from outside, or need it for their regions."""
+    """Yield the first block that would use a variable from outside, or need it for its regions."""
     inside = state.inside
     if inside is None:
         return
     outer = new.blocks[inside.block.uid]
     around = [s for s in new.ancestors(outer) if isinstance(s, Block)]
-    for block in (*around, *(s for s in walk(outer) if isinstance(s, Block))):
-        visible = new.symbols() | {v.var for v in block.iters}
-        regions = (*block.reads, *block.writes)
-        ends = {x for r in regions for part in r.ranges for x in (part.start, part.extent)}
-        used = frozenset[Var]().union(_used(block.body), *(x.free for x in ends))
-        if block.init is not None:
-            used |= _used(block.init)
-        if not used <= visible:
-            names = ", ".join(sorted(repr(v.name) for v in used - visible))
-            yield Problem(
-                CommonRequirement.ISOLATED,
-                f"after this step, block {block.name!r} would use {names} from outside of it",
-                (inside.block,),
-            )
+    blocks = (*around, *(s for s in walk(outer) if isinstance(s, Block)))
+    yield from _foreign_problems(new, blocks, (inside.block,))
+
+
+def has_local_shapes(func: object) -> bool:
+    """Return whether a function has temporaries whose shapes depend on loops or loaded integers."""
+    if not isinstance(func, PrimFunc):
+        return False
+    tree = tree_of(func)
+    return any(alloc and not _variables(b) <= tree.symbols() for b, alloc in tree.allocs.items())
+
+
+def region_problems(
+    before: Module, after: Module, names: Iterable[str], where: tuple[Handle, ...]
+) -> Iterator[Problem]:
+    """Yield the blocks whose regions a step can only describe by variables from outside of them.
+
+    The region of a temporary is its whole shape if no smaller one is known.
+    """
+    for name in names:
+        if has_local_shapes(before.functions.get(name)):
+            new = tree_of(after.prim(name))
+            old = tree_of(before.prim(name)).blocks
+            changed = (b for uid, b in new.blocks.items() if old.get(uid) is not b)
+            yield from _foreign_problems(new, changed, where)
+
+
+def _foreign_problems(
+    tree: Tree, blocks: Iterable[Block], where: tuple[Handle, ...]
+) -> Iterator[Problem]:
+    for block in blocks:
+        foreign = _reach(block) - tree.symbols() - {v.var for v in block.iters}
+        if foreign:
+            names = ", ".join(sorted(repr(v.name) for v in foreign))
+            message = f"after this step, block {block.name!r} would use {names} from outside of it"
+            yield Problem(CommonRequirement.ISOLATED, message, where)
             return
+
+
+def _reach(block: Block) -> frozenset[Var]:
+    """Return the variables in the inside and in the regions of a block that it does not bind."""
+    parts = (block.body,) if block.init is None else (block.init, block.body)
+    ranges = (r for region in (*block.reads, *block.writes) for r in region.ranges)
+    ends = (r.start.free | r.extent.free for r in ranges)
+    return frozenset[Var]().union(*map(_used, parts), *ends)
 
 
 def _shared(state: State, after: Module, loop: For) -> Iterator[Problem]:

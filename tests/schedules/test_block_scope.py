@@ -265,7 +265,7 @@ def test_the_requirements_hold_inside_of_the_block():
         sch,
         DecomposeReduction(mm, sch.get_loop("i_1")),
         DecomposeReduction.Requires.REDUCTION,
-        "'mm' is not a reduction with an init",
+        "'mm' is not a reduction with an init; block 'mm_o' around it has an init",
     )
     rejected(sch, Rfactor(mm, sch.get_loop("j_1")), Rfactor.Requires.COMMUTATIVE_REDUCTION)
 
@@ -356,6 +356,19 @@ def test_the_shape_of_a_temporary_is_known_inside_of_the_block():
         "the shape of a temporary inside block 's_o' would depend on 'hi', 'lo'",
     )
     accepted(sch, CacheRead(sch.get_block("s"), sch.get_buffer("x")))
+
+
+def test_the_regions_of_a_block_are_known_inside_of_it():
+    """The region of s after this split is its whole shape, which depends on loaded integers."""
+    sch = Schedule(parse(RAGGED))
+    sch.blockize("j")
+    sch.split("j", factors=(5, 3, None), tail="epilogue")
+    rejected(
+        sch,
+        CacheRead(sch.get_block("s_o"), sch.get_buffer("x"), "global"),
+        CommonRequirement.ISOLATED,
+        "after this step, block 's_o' would use 'hi', 'lo' from outside of it",
+    )
 
 
 def test_suggestions_inside_of_a_block():

@@ -132,11 +132,11 @@ class DecomposeReduction(Primitive):
         block, loop = state.block(self.block), state.loop(self.loop)
         tree = state.tree(self.block.function)
         if block.init is None or all(v.kind != "reduce" for v in block.iters):
-            yield Problem(
-                self.Requires.REDUCTION,
-                f"block {block.name!r} is not a reduction with an init",
-                (self.block,),
-            )
+            message = f"block {block.name!r} is not a reduction with an init"
+            inside = state.inside
+            if inside is not None and inside.around.block(inside.block).init is not None:
+                message += f"; block {inside.block.name!r} around it has an init"
+            yield Problem(self.Requires.REDUCTION, message, (self.block,))
             return
         above = tree.loops_above(block)
         if loop not in above:
