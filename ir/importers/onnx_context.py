@@ -15,7 +15,7 @@ from ..graph.nodes import ConstantRef
 from ..module import Array
 from ..symbolic import Expr, const_value, to_text
 from .emitter import Emitter
-from .tensors import Imported, Uniform
+from .tensors import Imported, TensorSequence, Uniform
 from .unsupported import UnsupportedFormError
 
 _MAX_SCOPES: Final = 100_000
@@ -23,7 +23,11 @@ _SCOPE: Final = re.compile(r"""'[^'\\]*'|"[^"\\]*\"""")
 _SCOPES: Final = re.compile(rf"\[(?:{_SCOPE.pattern})(?:, (?:{_SCOPE.pattern}))*\]")
 
 
-def _no_subgraph(_graph: Any, _given: Sequence[Imported]) -> list[Imported]:
+Datum: TypeAlias = "Imported | TensorSequence"
+"""A value of an ONNX graph."""
+
+
+def _no_subgraph(_graph: Any, _given: Sequence[Datum]) -> list[Datum]:
     raise UnsupportedFormError("subgraphs are not supported here")
 
 
@@ -35,9 +39,9 @@ class OnnxContext(Emitter):
         super().__init__(builder)
         self.opset = opset
         self.node: Any = None
-        self.inputs: list[Imported | None] = []
+        self.inputs: list[Datum | None] = []
         self.attributes: dict[str, Any] = {}
-        self.subgraph: Callable[[Any, Sequence[Imported]], list[Imported]] = _no_subgraph
+        self.translate: Callable[[Any, Sequence[Datum]], list[Datum]] = _no_subgraph
 
     def input(self, position: int) -> Imported:
         """Return a required input."""
@@ -48,11 +52,24 @@ class OnnxContext(Emitter):
 
     def optional(self, position: int) -> Imported | None:
         """Return an input, or None if it is omitted."""
-        return self.inputs[position] if position < len(self.inputs) else None
+        found = self.inputs[position] if position < len(self.inputs) else None
+        return None if found is None else tensor_of(found, f"input {position}")
 
     def given(self) -> list[Imported]:
         """Return all inputs that are not omitted."""
-        return [x for x in self.inputs if x is not None]
+        found = (self.optional(k) for k in range(len(self.inputs)))
+        return [x for x in found if x is not None]
+
+    def sequence(self, position: int) -> TensorSequence:
+        """Return a required input that is a sequence."""
+        found = self.inputs[position]
+        if not isinstance(found, TensorSequence):
+            raise UnsupportedFormError(f"input {position} is not a sequence of tensors")
+        return found
+
+    def subgraph(self, graph: Any, given: Sequence[Imported]) -> list[Imported]:
+        """Translate a subgraph whose inputs and outputs are tensors."""
+        return [tensor_of(x, f"output {k}") for k, x in enumerate(self.translate(graph, given))]
 
     def integer(self, name: str, default: int | None = None) -> int:
         """Read an integer attribute."""
@@ -116,6 +133,17 @@ class OnnxContext(Emitter):
         return None if given is None else self.fixed(given)
 
 
+def tensor_of(x: Datum, where: str) -> Imported:
+    """Return a value that must be a tensor."""
+    if isinstance(x, TensorSequence):
+        raise UnsupportedFormError(
+            f"{where} is a sequence of {len(x.items)} tensors; expected a tensor",
+            hint="concatenate the sequence to a tensor before; in a loop, carry a tensor to which "
+            "the body concatenates, or use a scan output",
+        )
+    return x
+
+
 def scope_of(node: Any) -> str:
     """Return the path of the source module of a node; empty if the model does not record one."""
     for entry in node.metadata_props:
@@ -133,7 +161,7 @@ def _last_scope(text: str) -> str:
     return names[-2] if len(names) > 1 else ""
 
 
-Result: TypeAlias = "Imported | list[Imported]"
+Result: TypeAlias = "Datum | Sequence[Datum]"
 Handler: TypeAlias = Callable[[OnnxContext], Result]
 _F = TypeVar("_F", bound=Handler)
 _HANDLERS: dict[str, Handler] = {}

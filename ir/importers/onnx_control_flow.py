@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..dtype import bool_, i64
 from ..graph.nodes import TensorInfo
-from ..symbolic import Expr, maximum
+from ..symbolic import Expr, const_value, maximum, to_text
 from .control_flow import Iteration, LoopForm, emit_choice, emit_loop
 from .elementwise import convert
-from .onnx_context import OnnxContext, onnx_op
-from .shaping import reshape
-from .tensors import Imported, Uniform
+from .onnx_context import Datum, OnnxContext, onnx_op, tensor_of
+from .shaping import concat, expand_dims, reshape
+from .tensors import Imported, TensorSequence, Uniform
 from .unsupported import UnsupportedFormError
+
+_MOST_UNROLLED: Final = 256
+"""The most iterations of a loop that is unrolled."""
 
 
 @onnx_op("If")
@@ -26,14 +29,17 @@ def if_(c: OnnxContext) -> list[Imported]:
 
 
 @onnx_op("Loop")
-def loop(c: OnnxContext) -> list[Imported]:
+def loop(c: OnnxContext) -> Sequence[Datum]:
     """Import a loop with a trip count, a condition that it carries, or both.
 
-    The condition that a body returns is the condition of the next iteration.
+    The condition that a body returns is the condition of the next iteration. A loop that carries a
+    sequence is unrolled, because the length of the sequence may differ between iterations.
     """
-    body, given = c.attributes["body"], [x for x in c.inputs[2:] if x is not None]
-    first = c.optional(1)
+    body, first = c.attributes["body"], c.optional(1)
     count, carries = _count(c, c.optional(0)), _is_condition(c, body, first)
+    if any(isinstance(x, TensorSequence) for x in c.inputs):
+        return _unrolled(c, body, count, carries=carries)
+    given = c.given()[sum(x is not None for x in c.inputs[:2]) :]
     true = c.uniform(value=True, shape=(), dtype=bool_)
     start = true if first is None else convert(c, reshape(c, first, ()), bool_)
     held = [start] if carries else []
@@ -49,6 +55,30 @@ def loop(c: OnnxContext) -> list[Imported]:
 
     form = LoopForm([*held, *given], step, (lambda now: now.carried[0]) if carries else None, count)
     return emit_loop(c, form)[len(held) :]
+
+
+def _unrolled(c: OnnxContext, body: Any, count: Expr | None, *, carries: bool) -> Sequence[Datum]:
+    """Translate each iteration of a loop with a constant trip count and no condition."""
+    trips = None if count is None else const_value(count)
+    if trips is None or carries or trips > _MOST_UNROLLED:
+        found = "a condition" if carries or count is None else f"{to_text(count)} iterations"
+        raise UnsupportedFormError(
+            f"the loop carries a sequence of tensors and has {found}; expected a constant number "
+            f"of at most {_MOST_UNROLLED} iterations and no condition",
+            hint="carry a tensor to which the body concatenates, or use a scan output",
+        )
+    carried = [x for x in c.inputs[2:] if x is not None]
+    slices: list[list[Imported]] = [[] for _ in body.output[1 + len(carried) :]]
+    true = c.uniform(value=True, shape=(), dtype=bool_)
+    for k in range(trips):
+        index = c.uniform(k, (), i64)
+        _, *made = c.translate(body, (index, true, *carried))
+        carried, stacked = made[: len(carried)], made[len(carried) :]
+        for own, x in zip(slices, stacked, strict=True):
+            own.append(expand_dims(c, tensor_of(x, "a scan output"), (0,)))
+    if slices and not trips:
+        raise UnsupportedFormError("the scan outputs of a loop without iterations have no shape")
+    return [*carried, *(concat(c, own, 0) for own in slices)]
 
 
 def _is_condition(c: OnnxContext, body: Any, first: Imported | None) -> bool:

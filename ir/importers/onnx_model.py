@@ -18,7 +18,7 @@ from ..module import Module
 from ..naming import to_valid_name
 from ..symbolic import Expr, SymbolicError, Var, as_expr, parse_expr, var
 from .cleanup import constants_of, without_dead_code
-from .onnx_context import HANDLERS, OnnxContext, scope_of
+from .onnx_context import HANDLERS, Datum, OnnxContext, scope_of, tensor_of
 from .onnx_file import (
     CHECK_MODEL,
     DEFAULT_DOMAINS,
@@ -33,7 +33,7 @@ from .onnx_functions import with_definitions, with_functions_expanded
 from .onnx_schema import check_dtypes, checked_attributes
 from .opaque import opaque_call
 from .state_pairs import with_state
-from .tensors import Imported
+from .tensors import Imported, TensorSequence
 from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
 
 
@@ -132,12 +132,12 @@ class _Translator:
         self.graph = file.model.graph
         self.context = context
         self.symbols: dict[str, Var] = {}
-        self.values: dict[str, Imported | None] = {}
+        self.values: dict[str, Datum | None] = {}
         self.missing: list[Unsupported] = []
         self.inputs: list[str] = []
         self.allow_unsupported = False
         self.types: dict[str, Any] | None = None
-        context.subgraph = self._subgraph
+        context.translate = self._subgraph
 
     @property
     def outputs(self) -> list[str]:
@@ -152,11 +152,12 @@ class _Translator:
             self._node(node)
         if self.missing:
             raise unsupported_error("ONNX model", self.missing)
-        results = [self.context.plain(self._value(o.name, "an output")) for o in self.graph.output]
+        found = [tensor_of(self._value(n, "an output"), f"output {n!r}") for n in self.outputs]
+        results = [self.context.plain(x) for x in found]
         names = tuple(identifier(o.name, "output") for o in self.graph.output)
         return self.context.builder.finish(results, result_names=names)
 
-    def _subgraph(self, graph: Any, given: Sequence[Imported]) -> list[Imported]:
+    def _subgraph(self, graph: Any, given: Sequence[Datum]) -> list[Datum]:
         """Translate a subgraph for the values of its inputs; it may use all values around it."""
         context, before, missing = self.context, dict(self.values), len(self.missing)
         at = (context.node, context.origins, context.inputs, context.attributes)
@@ -249,7 +250,7 @@ class _Translator:
             return self._symbol(dim.dim_param)
         return found if isinstance(found, Expr) else self._symbol(dim.dim_param)
 
-    def _value(self, name: str, user: str) -> Imported:
+    def _value(self, name: str, user: str) -> Datum:
         if name not in self.values:
             raise MalformedModelError(
                 f"{user} uses value {name!r}, which no earlier node, input, or initializer defines",
@@ -272,13 +273,13 @@ class _Translator:
             if name and name not in self.values:
                 self._value(name, where)
         waiting = any(self.values[n] is None for n in node.input if n)
-        results = [] if waiting else self._handled(node)
+        results: Sequence[Datum] = () if waiting else self._handled(node)
         for k, name in enumerate(node.output):
             if name:
                 self._check_new(name, "output of a node")
                 self.values[name] = results[k] if k < len(results) else None
 
-    def _handled(self, node: Any) -> list[Imported]:
+    def _handled(self, node: Any) -> Sequence[Datum]:
         handler = HANDLERS.get(node.op_type) if node.domain in DEFAULT_DOMAINS else None
         if handler is None:
             return self._unsupported(node, "")
@@ -302,9 +303,9 @@ class _Translator:
                 where=f"node {_label(node)!r}",
                 hint=CHECK_MODEL,
             ) from error
-        return found if isinstance(found, list) else [found]
+        return [found] if isinstance(found, Imported | TensorSequence) else found
 
-    def _unsupported(self, node: Any, reason: str) -> list[Imported]:
+    def _unsupported(self, node: Any, reason: str) -> Sequence[Datum]:
         """Return the results of an opaque call if they are allowed and of known types."""
         name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         named = [output for output in node.output if output] if self.allow_unsupported else []
@@ -312,7 +313,7 @@ class _Translator:
         outputs = [info for info in infos if info is not None]
         if outputs and len(outputs) == len(infos):
             self.context.origins = frozenset({scope_of(node) or _label(node)})
-            given = [x for n in node.input if n and (x := self.values[n]) is not None]
+            given = [x for n in node.input if n and isinstance(x := self.values[n], Imported)]
             return opaque_call(self.context, name, given, outputs, _plain_attributes(node))
         if self.allow_unsupported and not reason:
             reason = "the types of its results are unknown"

@@ -61,3 +61,11 @@ class Imported:
     def rank(self) -> int:
         """The number of dimensions."""
         return len(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSequence:
+    """A sequence of tensors of the source model, whose length is a constant."""
+
+    items: tuple[Imported, ...]
+    dtype: DType
