@@ -174,6 +174,54 @@ def test_inlining_inside_of_a_block():
     agrees(text, sch)
 
 
+def test_layouts_inside_of_a_block():
+    sch = tiled()
+    sch.cache_read("mm", "B", "local", "lambda a, b: (b, a)")
+    sch.transform_layout("B_local", "lambda a, b: (a // 4, a % 4, b)")
+    sch.cache_read("mm", "A", "global")
+    sch.storage_align("A_global", 0, 32, 8)
+    assert {b.name for b in tree_of(sch.module.prims[0]).allocs} == {"A_global", "B_local"}
+    agrees(MATMUL, sch)
+
+
+SUMS = """
+n = symbols("n", lower=0)
+
+@prim_func
+def sums(x: Buffer[(n, 40), i32], y: Out[(n, 40), i32]):
+    for i in range(n):
+        with block("row"):
+            vi = spatial(i)
+            for j in range(40):
+                with block("sums"):
+                    wi, vj = spatial(vi), ordered(j)
+                    y[wi, vj] = scan(add, x[wi, vj])
+"""
+
+
+def test_scans_inside_of_a_block():
+    sch = Schedule(parse(SUMS))
+    sch.scan_blocks("sums", 7)
+    agrees(SUMS, sch)
+
+
+def test_threads_inside_of_a_block_share_its_temporaries():
+    """Thread blocks run the block, and the threads of each fill and read its shared memory."""
+    sch = tiled()
+    sch.cache_read("mm", "A", "shared")
+    sch.bind("i_0", "blockIdx.x")
+    sch.bind("j_1", "threadIdx.x")
+    sch.bind("j_1_init", "threadIdx.x")
+    copy = sch.cache_read("mm", "B", "shared")
+    sch.bind(sch.get_loops(copy)[-1], "threadIdx.x")
+    assert violations(sch.module) == ()
+    original = oracles.Original(Program("case", MATMUL), parse(MATMUL))
+    (symbol,) = symbols_of(original.function)
+    artifact = lower_kernel(sch.module.prims[0], Target("simt"))
+    for size in SIZES[:3]:
+        oracles.run_simt(original, artifact, {symbol: size}, "simt")
+
+
 def test_nested_blocks():
     sch = tiled()
     sch.blockize("j_1")

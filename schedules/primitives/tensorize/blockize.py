@@ -51,7 +51,9 @@ class Blockize(Primitive):
     The new block has one iteration variable per outer variable that the inner block depends on.
     Terms of the predicate that use no loop of the nest move to the new block. If an outer loop
     binds reduction iteration variables, the init moves to the new block. Later steps treat the new
-    block as a unit. The result is its handle. Cost: linear in the size of the nest.
+    block as a unit, and its inside as a function whose symbols are its iteration variables: copies,
+    temporaries and partial results of inner blocks remain inside. The result is its handle. Cost:
+    linear in the size of the nest.
 
     Names elsewhere: TVM ``blockize``; Halide: none.
 
