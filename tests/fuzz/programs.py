@@ -53,7 +53,8 @@ FAMILIES: Mapping[str, Callable[[random.Random], Program]] = {
         scans.scans, scans.pair_scans, scans.recurrences,
         pairs.complex_maps, pairs.complex_sums, pairs.complex_scans, pairs.complex_functions,
         pairs.interleaved,
-        shared.bound_chain, shared.two_stores, shared.extremes, shared.reducers, shared.moments,
+        shared.bound_chain, shared.two_stores, shared.extremes, shared.reducers, shared.in_order,
+        shared.moments,
     )
 }  # fmt: skip
 

@@ -296,3 +296,34 @@ def test_threads_scan_segments_of_a_ragged_array():
     spread = {"off": Indices("0", "m + 1", "sorted")}
     program = Program("case", RAGGED_SCAN, indices=spread)
     Walk(random.Random(0), program, SIMT).by_rule(SIMT)
+
+
+IN_ORDER = """
+n, m, k = symbols("n m k", lower=0)
+
+@prim_func
+def random(x: Buffer[(n, k), i32], w: Buffer[(k, m), i32], y: {mode}[(n, m), i32]):
+    for i in range(n):
+        for j in range(m):
+            for r in range(k):
+                with block("y"):
+                    vi, vj, vr = spatial(i), spatial(j), reduce(r)
+                    {update}
+"""
+HORNER = (
+    "with init(): y[vi, vj] = 1\n                    y[vi, vj] = y[vi, vj] * x[vi, vr] + w[vr, vj]"
+)
+
+
+@pytest.mark.parametrize("target", [CPU, SIMT], ids=["cpu", "gpu"])
+@pytest.mark.parametrize(
+    ("mode", "update"), [("InOut", "y[vi, vj] -= x[vi, vr] * w[vr, vj]"), ("Out", HORNER)]
+)
+def test_reductions_in_order_are_vectorized_across_elements(mode, update, target):
+    text = IN_ORDER.format(mode=mode, update=update)
+    agrees_everywhere(text, target)
+    if target == CPU:
+        sch = Schedule(parse(text), target)
+        sch.schedule_kernel("random")
+        kinds = [sch.state.loop(loop).kind for loop in sch.get_loops("y")]
+        assert kinds == ["parallel", "serial", "serial", "vectorized"]

@@ -99,10 +99,13 @@ class Reorder(Primitive):
             "is the whole body of the loop around it"
         )
         INDEPENDENT_EXTENTS = "no extent depends on a loop that would become an inner loop"
-        COMMUTATIVE = "the reductions inside the loops are commutative"
+        COMMUTATIVE = (
+            "two loops of a reduction exchange their order only if the reduction is commutative"
+        )
         KEEPS_ORDER = (
-            "if a loop binds an ordered iteration variable: of two loops that exchange their "
-            "order, the outer one has independent iterations, before this step or after it"
+            "if a loop binds an ordered iteration variable, or one of a reduction that is not "
+            "commutative: of two loops that exchange their order, the outer one has independent "
+            "iterations, before this step or after it"
         )
         INDEPENDENT_ITERATIONS = (
             "a loop that binds spatial iteration variables writes different elements in different "
@@ -132,7 +135,7 @@ class Reorder(Primitive):
             return
         yield from self._extents(state, chain)
         for block in tree.blocks_in(chain[-1].body):
-            yield from self._kinds(state, block)
+            yield from self._terms(state, chain, block)
 
     def _extents(self, state: State, chain: list[For]) -> Iterator[Problem]:
         order = self._ordered(state, chain)
@@ -148,15 +151,20 @@ class Reorder(Primitive):
                     {"extent": to_text(loop.extent)},
                 )
 
-    def _kinds(self, state: State, block: Block) -> Iterator[Problem]:
-        kinds = {k for ref in self.loops for k in bound_kinds(state.loop(ref), block)}
-        where = (*self.loops, block_ref(self.loops[0].function, block))
-        if "reduce" in kinds and not reorders(block):
+    def _terms(self, state: State, chain: list[For], block: Block) -> Iterator[Problem]:
+        """Check that the terms of a reduction that is not commutative keep their order."""
+        if reorders(block):
+            return
+        old, new = (
+            [x for x in loops if "reduce" in bound_kinds(x, block)]
+            for loops in (chain, self._ordered(state, chain))
+        )
+        if old != new:
             yield Problem(
                 self.Requires.COMMUTATIVE,
                 f"block {block.name!r} is a reduction, but its body is not a commutative reduction "
                 "update",
-                where,
+                (*self.loops, block_ref(self.loops[0].function, block)),
             )
 
     def proofs(self, state: State) -> Iterator[Problem]:
@@ -167,7 +175,7 @@ class Reorder(Primitive):
         blocks = tree.blocks_in(innermost.body)
         for block in blocks:
             yield from self._inits(state, tree, block)
-        if any("ordered" in bound_kinds(x, block) for x in loops for block in blocks):
+        if any(_in_order(x, block) for x in loops for block in blocks):
             yield from self._exchanges(state)
         else:
             yield from self._dependences(state, tree, innermost, blocks)
@@ -303,6 +311,12 @@ class Reorder(Primitive):
             inner = state.loop(selection).body
             if isinstance(inner, For):
                 yield cls((LoopRef(selection.function, inner.uid, inner.var.name), selection))
+
+
+def _in_order(loop: For, block: Block) -> bool:
+    """Return whether the iterations of a loop around a block may have to run in order."""
+    kinds = bound_kinds(loop, block)
+    return "ordered" in kinds or ("reduce" in kinds and not reorders(block))
 
 
 def _dependence(tree: Tree, loop: For) -> Conflict | None:

@@ -120,6 +120,38 @@ def reducers(rng: random.Random) -> Program:
     return Program("reducers", m.text(params, body, [alloc("u", [n, k], t)]))
 
 
+def in_order(rng: random.Random) -> Program:
+    """Draw reductions whose terms keep their order, of elements that others may surround."""
+    m = Maker(rng)
+    n, j, k = m.extent("n", 1, 3), m.extent("m", 1, 4, 16), m.extent("k", 1, 3, 8)
+    t = m.dtype("i32", "i32", "i64", "u8")
+    axes = [("i", n, "spatial"), ("j", j, "spatial"), ("r", k, "reduce")]
+    if m.chance(0.5):
+        axes = [axes[i] for i in rng.choice([(0, 2, 1), (2, 0, 1), (2, 1, 0)])]
+    params = [buffer("x", [n, k], t), buffer("w", [k, j], t), buffer("y", [n, j], t, "InOut")]
+    terms = [m.value(t, "x[vi, vr]"), m.value(t, "w[vr, vj]", "x[vi, vr]")]
+    bound, guard = m.chance(0.4), m.pick("", "", "r > 0", "i != r")
+    lines = ["q = " + terms[0]] if bound else []
+    first = "q" if bound else terms[0]
+    if m.chance(0.5):
+        update = m.pick("{y} * {a} + {b}", "{y} - {a} * {b}", "{b} - {y}", "{y} - {a}")
+        lines.append("y[vi, vj] = " + update.format(y="y[vi, vj]", a=f"({first})", b=terms[1]))
+        start = f"with init(): y[vi, vj] = {m.pick(zero(t), f'{t}(2)')}"
+    else:
+        lines = [
+            f"@reducer(identity=({t}(1), {zero(t)}), commutative=False)",
+            f"def linear(a: {t}, b: {t}, c: {t}, d: {t}):",
+            "    return a * c, b * c + d",
+            *lines,
+            f"p[vi, vj], y[vi, vj] = linear({first}, {terms[1]})",
+        ]
+        start = f"with init(): p[vi, vj], y[vi, vj] = {t}(1), {zero(t)}"
+        params.append(buffer("p", [n, j], t, "InOut"))
+    if m.chance(0.7):
+        lines.insert(3 if len(params) == 4 else 0, start)
+    return Program("in_order", m.text(params, block(m, "y", axes, lines, guard)))
+
+
 def moments(rng: random.Random) -> Program:
     """Draw means and variances, or sums of exponentials relative to a maximum."""
     m = Maker(rng)

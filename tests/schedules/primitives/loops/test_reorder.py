@@ -38,15 +38,33 @@ def shifted(x: Buffer[(8, 8), i32], y: Out[(8, 8), i32]):
                 y[wi, wj] = t[wi, wj]
 """
 
-NO_UPDATE = """
+IN_ORDER = """
+n, m = symbols("n m", lower=0)
+
 @prim_func
-def horner(x: Buffer[(8, 4), i32], y: Out[(8,), i32]):
-    for i in range(8):
-        for k in range(4):
-            with block("horner"):
-                vi, vk = spatial(i), reduce(k)
-                with init(): y[vi] = 0
-                y[vi] = y[vi] * 2 + x[vi, vk]
+def f(x: Buffer[(n, m, 3), i32], y: Out[(n,), i32]):
+    for i in range(n):
+        for k in range(m):
+            for l in range(3):
+                with block("horner"):
+                    vi, vk, vl = spatial(i), reduce(k), reduce(l)
+                    with init(): y[vi] = 0
+                    y[vi] = y[vi] * 2 + x[vi, vk, vl]
+"""
+
+COMPOSED = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def f(x: Buffer[(n, m), i32], p: InOut[({size},), i32], q: InOut[({size},), i32]):
+    for i in range(n):
+        for k in range(m):
+            with block("composed"):
+                vi, vk = {kinds}
+                @reducer(identity=(1, 0), commutative=False)
+                def composed(a: i32, b: i32, c: i32, d: i32):
+                    return a * c, b * c + d
+                p[vi], q[vi] = composed({terms})
 """
 
 
@@ -88,8 +106,8 @@ def test_requirements():
         "loops 'i' and 'j' would exchange their order, but block 'step' reads elements of 'y' that "
         "other iterations of loop 'j' may write: it reads y[vi, vj + 1] and writes y[vi + 1, vj]",
     )
-    horner = schedule(NO_UPDATE)
-    a, b = horner.get_loops(horner.get_block("horner"))
+    horner = schedule(IN_ORDER)
+    _, a, b = horner.get_loops(horner.get_block("horner"))
     rejected(horner, Reorder((b, a)), Reorder.Requires.COMMUTATIVE, "not a commutative reduction")
     same = schedule(SAME)
     a, b = same.get_loops(same.get_block("last"))
@@ -168,3 +186,22 @@ def test_a_concurrent_loop_moves_inward():
     sch.reorder(("r", "i"))
     sch.reorder(("i", "r"))
     assert sch.verify().required().compared[0].exact
+
+
+def test_terms_that_must_remain_in_order_are_combined_for_all_rows_at_once():
+    """Each element has its terms in the same order if the loop over elements moves inside."""
+    rows = COMPOSED.format(size="n", kinds="spatial(i), reduce(k)", terms="x[vi, vk], x[vi, vk]")
+    for text, order in ((IN_ORDER, (1, 2, 0)), (rows, (1, 0))):
+        sch = schedule(text)
+        loops = sch.get_loops(sch.get_blocks("f")[0])
+        sch.reorder(tuple(loops[k] for k in order))
+        assert sch.verify()
+
+
+def test_elements_whose_terms_are_on_a_diagonal_keep_their_order():
+    """Iterations ``i + k`` update one element: the loops would reverse the order of its terms."""
+    kinds = "spatial(n + m, i + k), reduce(k)"
+    text = COMPOSED.format(size="n + m", kinds=kinds, terms="x[vi - vk, vk], 1")
+    sch = schedule(text)
+    i, k = sch.get_loops("composed")
+    rejected(sch, Reorder((k, i)), Reorder.Requires.KEEPS_ORDER, "would exchange their order")
