@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.analysis import accesses
+from ...ir.analysis import accesses, bound_kinds, is_reduction, reorders
 from ...ir.symbolic import const_value
 from ..composite import composite
 from ..handles import BlockRef, FunctionRef, LoopRef
@@ -93,9 +93,12 @@ def _vectorize(sch: Schedule, block: BlockRef) -> None:
 def contiguous_loop(sch: Schedule, block: BlockRef, loops: tuple[LoopRef, ...]) -> LoopRef | None:
     """Return the loop whose iterations access adjacent elements of most buffers.
 
-    Of equal loops, the innermost is returned; None if no loop accesses adjacent elements.
+    Of equal loops, the innermost is returned; None if no loop accesses adjacent elements. A loop
+    over terms that must be combined in order is not considered.
     """
     found = sch.state.block(block)
+    if is_reduction(found) and not reorders(found):
+        loops = tuple(x for x in loops if "reduce" not in bound_kinds(sch.state.loop(x), found))
     results = found.writes if found.reducer is not None and found.init is not None else ()
     kept = {region.buffer for region in results}  # in registers while the terms are combined
     indices = {(a.buffer, a.bound()) for a in accesses(found) if a.buffer not in kept}
@@ -106,8 +109,8 @@ def contiguous_loop(sch: Schedule, block: BlockRef, loops: tuple[LoopRef, ...]) 
         adjacent = sum(bool(at) and variable in at[-1].free for _, at in indices)
         return adjacent - strided, loops.index(loop)
 
-    best = max(loops, key=rank)
-    return best if rank(best)[0] > 0 else None
+    best = max(loops, key=rank, default=None)
+    return best if best is not None and rank(best)[0] > 0 else None
 
 
 def parallelize(sch: Schedule, block: BlockRef) -> None:

@@ -208,3 +208,24 @@ def test_a_kernel_whose_dependences_forbid_the_rule_of_its_kind(name: str) -> No
         for a, b in zip(wanted, found, strict=True):
             np.testing.assert_array_equal(a, b)
     assert any(isinstance(s, For) and s.kind == "vectorized" for s in walk(ready.body))
+
+
+IN_ORDER = """
+def f(x: Buffer[(n, n), i32], y: InOut[(n, n), i32]):
+    for i in range(n):
+        for j in range(n):
+            for r in range(n):
+                with block("y"):
+                    vi, vj, vr = spatial(i), spatial(j), reduce(r)
+                    y[vi, vj] -= max(x[vi, vr], 0)
+"""
+
+
+def test_terms_in_order_at_adjacent_elements_are_not_vectorized() -> None:
+    """The loop over terms reads adjacent elements, but only that over results can be vectorized."""
+    module = tw.parse(f"{HEAD}{IN_ORDER}")
+    sch = tw.Schedule(module, tw.Target("cpu", features=("avx2",)))
+    sch.schedule_kernel("f")
+    kinds = [sch.state.loop(loop).kind for loop in sch.get_loops("y")]
+    assert kinds == ["parallel", "serial", "serial", "vectorized"]
+    assert sch.verify()
