@@ -25,7 +25,7 @@ from ....ir.graph.visit import inner_bindings
 from ....ir.identity import Origins, UidSource
 from ....ir.loop.nodes import Buffer, BufferParam, PrimFunc, ScalarParam
 from ....ir.module import Module
-from ....ir.symbolic import Var
+from ....ir.symbolic import Expr, Var
 
 INTO = "__into"
 """The suffix of the function that takes all buffers, including those that are written."""
@@ -62,7 +62,7 @@ def with_in_place(before: Module, after: Module) -> Module:
     """Add entry functions that take all buffers, with the kernel versions of the other entries.
 
     ``before`` is the module of the user, ``after`` the module after :func:`with_entries` and
-    planning.
+    planning. A kernel whose shapes changed has no such function.
     """
     made: list[GraphFunc] = []
     for func in _uncalled(before):
@@ -73,6 +73,8 @@ def with_in_place(before: Module, after: Module) -> Module:
             divided = isinstance(planned, GraphFunc) and _divided_into(func, planned)
             made += [divided] if divided else []
             continue
+        if _shapes(after.prim(func.name)) != _shapes(func):
+            continue  # graphs that share the kernel changed its shapes
         bindings = planned.bindings if isinstance(planned, GraphFunc) else ()
         launches = [b.right for b in bindings if isinstance(b.right, LaunchKernel)]
         made.append(wrap_into(func, launches[0] if len(launches) == 1 else None))
@@ -95,6 +97,10 @@ def _divided_into(func: PrimFunc, planned: GraphFunc) -> GraphFunc | None:
     params = tuple(GraphParam(next(made), "out") if _made(p) else next(given) for p in func.params)
     bindings = tuple(b for b in planned.bindings if b.value not in {*own, *storages})
     return GraphFunc(func.name + INTO, params, bindings, (), func.facts, stage="memory")
+
+
+def _shapes(func: PrimFunc) -> list[tuple[Expr, ...]]:
+    return [buffer.shape for buffer in func.buffer_params]
 
 
 def _uncalled(module: Module) -> list[PrimFunc]:

@@ -43,7 +43,7 @@ from tilewright.ir.module import MissingConstantError, Module, UnknownFunctionEr
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import TRUE, minimum, var
 from tilewright.ir.verify import IllFormedProgramError, violations
-from tilewright.schedules import schedule
+from tilewright.schedules import Schedule, schedule
 
 from tests.codegen.runtime.helpers import (
     CountingMemory,
@@ -416,3 +416,31 @@ def test_an_undetermined_dimension_of_a_parameter_is_rejected(size: str) -> None
     """A later match_cast does not define the symbols of a parameter."""
     with pytest.raises(IllFormedProgramError, match="an annotation uses symbol 'm'"):
         parse(CAST.format(size=size))
+
+
+def test_a_kernel_without_calls_that_later_functions_share() -> None:
+    module = parse("""
+b, s = symbols("b s", lower=1)
+
+@graph_func
+def main(x: Tensor[(b, s, 4), f32]):
+    y: Tensor[(b, s, 4), f32] = relu(x)
+    return y
+
+@graph_func
+def one(x: Tensor[(b, s, 4), f32]):
+    y: Tensor[(b, s, 4), f32] = relu(x)
+    return y
+
+@graph_func
+def two(x: Tensor[(b, s, 4), f32]):
+    y: Tensor[(b, s, 4), f32] = relu(x)
+    return y
+""")
+    sch = Schedule(module)
+    sch.legalize()
+    sch.clone_function("relu", ("y",))  # nothing calls `relu` until the others are lowered
+    executable = compile(sch)
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4)
+    for name in ("main", "one", "two", "relu"):
+        np.testing.assert_array_equal(executable[name](x), np.maximum(x, 0))
