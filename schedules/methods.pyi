@@ -69,6 +69,13 @@ class ScheduleMethods:
         """Collapse adjacent dimensions of a kernel that all accesses iterate jointly."""
     def dead_code(self, function: FunctionRef | str = ...) -> None:
         """Eliminate bindings, functions and constants that no result depends on."""
+    def decompose(
+        self,
+        function: FunctionRef | str = ...,
+        bindings: Sequence[BindingRef | str] = ...,
+        operators: Sequence[str] = ...,
+    ) -> tuple[BindingRef, ...]:
+        """Replace calls of operators by their decompositions into other operators."""
     def dispatch_to_library(self, binding: BindingRef | str, library: str) -> BindingRef:
         """Replace a call of an operator by a call of a library function that implements it."""
     def fold_constants(self, function: FunctionRef | str = ..., limit: int = 65536) -> None:

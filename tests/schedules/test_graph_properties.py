@@ -37,7 +37,10 @@ def info(*dims) -> TensorInfo:
 
 
 class RandomGraph:
-    """A chain of ring operations on small integers, exact in f32, with weights and residuals."""
+    """A chain of ring operations on small integers, exact in f32, with weights and residuals.
+
+    The mean of four elements is exact as well.
+    """
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -59,7 +62,7 @@ class RandomGraph:
 
     def operation(self, x: Value) -> Value:
         emit, rng = self.g.emit, self.rng
-        match rng.randrange(8):
+        match rng.randrange(9):
             case 0:
                 return emit("add", x, rng.choice(self.values))
             case 1:
@@ -74,6 +77,8 @@ class RandomGraph:
                 return emit("subtract", x, emit("max", x, axes=(-1,), keepdims=True))
             case 6:
                 return emit("add", x, self.weight(4))
+            case 7:
+                return emit("subtract", x, emit("mean", x, axes=(-1,), keepdims=True))
             case _:
                 rows = emit("reshape", x, (self.b * self.s, 4))
                 product = emit("matmul", rows, self.weight(4, 4))
@@ -133,7 +138,7 @@ PATH = ("fold_constants", "dead_code", "legalize", "lift_transforms", "fuse_ops"
 def prepared(rng: random.Random, state: State, verb: str) -> State:
     """Apply a random prefix of the default steps, up to the stage that the step requires."""
     before = PATH[: PATH.index(verb)] if verb in PATH else PATH
-    if verb in ("dispatch_to_library", "gradient"):
+    if verb in ("decompose", "dispatch_to_library", "gradient"):
         before = PATH[: PATH.index("legalize")]
     for step in before:
         if step == "legalize" or rng.random() < 0.6:

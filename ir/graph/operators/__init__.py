@@ -17,7 +17,14 @@ from .attention import scaled_dot_product_attention
 from .custom import CustomOperator, custom_operator
 from .errors import OperandError, OperatorAttributeError, UnknownOperatorError
 from .lowering import LoweredGraph, LoweredOperator
-from .operator import OPERATORS, Operator, get_operator, infer_call, lower_call
+from .operator import (
+    OPERATORS,
+    Operator,
+    decompose_call,
+    get_operator,
+    infer_call,
+    lower_call,
+)
 from .shape_inference import Inferred, Requirement
 
 __all__ = [
@@ -33,6 +40,7 @@ __all__ = [
     "ShapeMismatchError",
     "UnknownOperatorError",
     "custom_operator",
+    "decompose_call",
     "get_operator",
     "infer_call",
     "lower_call",

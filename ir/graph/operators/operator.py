@@ -154,7 +154,14 @@ class Operator(ABC):
             self.name, self.signature, args, attributes, Facts() if facts is None else facts
         )
         if not self.is_defined:
-            return self._decomposed(checked)
+            found = self.decomposed(checked)
+            if found is None:
+                raise OperatorDefinitionError(
+                    "the operator has neither a definition in loop-level IR nor a decomposition",
+                    where=f"operator {self.name}",
+                    hint="override define or decompose",
+                )
+            return found
         low = Lowering(name, checked, info, in_place=in_place and self.is_update)
         self.define(low)
         return low.finish()
@@ -164,17 +171,14 @@ class Operator(ABC):
         """Whether the operator has a definition in loop-level IR."""
         return type(self).define is not Operator.define
 
-    def _decomposed(self, call: CallFacts) -> LoweredGraph:
+    def decomposed(self, call: CallFacts) -> LoweredGraph | None:
+        """Return the bindings of the decomposition of a call; None if it has none."""
         from ..builder import GraphBuilder  # the builder imports the operators
 
         graph = GraphBuilder(self.name, facts=call.facts)
         results = self.decompose(call, graph)
         if results is None:
-            raise OperatorDefinitionError(
-                "the operator has neither a definition in loop-level IR nor a decomposition",
-                where=f"operator {self.name}",
-                hint="override define or decompose",
-            )
+            return None
         return LoweredGraph(graph.finish(results).bindings, results, graph.facts)
 
 
@@ -321,3 +325,35 @@ def lower_call(
     """
     chosen = get_operator(call.op)
     return chosen.lower(name, call.args, call.attributes, info, facts, in_place=in_place)
+
+
+def decompose_call(call: Call, facts: Facts | None = None) -> LoweredGraph | None:
+    """Replace an operator call by bindings of other operators and of library functions.
+
+    Parameters
+    ----------
+    call : Call
+        The call.
+    facts : Facts, optional
+        Facts of the caller.
+
+    Returns
+    -------
+    LoweredGraph or None
+        The bindings, or None if the operator has no decomposition.
+
+    Examples
+    --------
+    >>> from ...dtype import f32
+    >>> from ...symbolic import as_expr
+    >>> from ..nodes import TensorInfo, Value
+    >>> info = TensorInfo((as_expr(4),), f32)
+    >>> decomposed = decompose_call(Call("silu", (Value(1, "x", info),)))
+    >>> [binding.right.op for binding in decomposed.bindings]
+    ['sigmoid', 'multiply']
+    """
+    facts = Facts() if facts is None else facts
+    chosen = get_operator(call.op)
+    return chosen.decomposed(
+        CallFacts(chosen.name, chosen.signature, call.args, call.attributes, facts)
+    )

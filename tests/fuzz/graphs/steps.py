@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir.graph.libraries import LIBRARY_FUNCTIONS
 from tilewright.ir.graph.nodes import Call, CallTIR, GraphFunc
+from tilewright.ir.graph.operators import get_operator
 from tilewright.ir.graph.visit import all_bindings
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.visit import walk
@@ -31,6 +32,7 @@ WEIGHTS: Mapping[str, int] = {
     "hoist_block": 3, "clone_function": 2, "fold_constants": 2, "dead_code": 2,
     "lift_transforms": 2, "assume": 2, "lower_graph": 1, "finish_graph": 1, "plan_memory": 1,
     "default_schedule": 1, "dispatch_to_library": 1, "gradient": 1,
+    "decompose": 2,
 }  # fmt: skip
 """How often a step is drawn, relative to 1."""
 
@@ -101,6 +103,26 @@ def _dispatch(rng: random.Random, state: State, cls: Callable[..., Step]) -> Ste
     if suggested and rng.random() < 0.8:
         return rng.choice(suggested)
     return cls(rng.choice(found), rng.choice(list(LIBRARY_FUNCTIONS))) if found else None
+
+
+def _decomposed(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step:
+    """Choose all calls, calls of some operators, or some calls, mostly with a decomposition."""
+    name = rng.choice(graphs(state))
+    own = [
+        (b, b.right.op)
+        for b in all_bindings(state.module.graph(name).bindings) if isinstance(b.right, Call)
+    ]  # fmt: skip
+    if rng.random() < 0.9:
+        own = [(b, op) for b, op in own if get_operator(op).is_decomposable]
+    some = rng.sample(own, min(len(own), rng.randint(1, 2)))
+    match rng.randrange(3):
+        case 0:
+            return cls(FunctionRef(name))
+        case 1:
+            return cls(FunctionRef(name), (), tuple({op: None for _, op in some}))
+        case _:
+            calls = tuple(BindingRef(name, b.value.uid, b.value.name) for b, _ in some)
+            return cls(FunctionRef(name), calls)
 
 
 def _group(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step:
@@ -193,6 +215,7 @@ MAKERS: Mapping[str, Callable] = {
     "assume": _assumed,
     "clone_function": _clone,
     "collapse_dims": _on_kernel,
+    "decompose": _decomposed,
     "default_schedule": _everything,
     "dispatch_to_library": _dispatch,
     "fold_constants": _fold,

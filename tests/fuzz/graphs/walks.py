@@ -75,7 +75,7 @@ REFUSED = (*REFUSALS, CompileError)
 GOALS = tuple(v for v in ON_GRAPHS if v not in FINAL) + FINAL
 """The steps that walks aim at, in turn."""
 
-FITTING = {"dispatch_to_library": "dense"}
+FITTING = {"decompose": "rounded", "dispatch_to_library": "dense"}
 """The family of programs that permits a step, for steps that few families permit."""
 
 
@@ -316,7 +316,7 @@ def toward(walk: GraphWalk, verb: str, tries: int = 12) -> bool:
     before = PATH[: PATH.index(verb)] if verb in PATH else PATH
     if verb == "lift_transforms":  # constants of small programs are folded, and nothing is left
         before = [step for step in before if step != "fold_constants"]
-    if verb in ("default_schedule", "dispatch_to_library"):
+    if verb in ("decompose", "default_schedule", "dispatch_to_library"):
         before = ()
     for step in before:
         if step == "legalize" or walk.rng.random() < 0.5:
