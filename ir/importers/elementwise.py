@@ -14,6 +14,7 @@ from ..symbolic import Bool, Expr, as_expr, is_proved
 from .emitter import Emitter
 from .shaping import with_unit_dims
 from .tensors import Imported, Iota, Uniform
+from .unsupported import UnsupportedFormError
 
 _MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less",
              "greater_equal": "less_equal"}  # fmt: skip
@@ -105,6 +106,30 @@ def weighted_sum(e: Emitter, x: Imported, alpha: float, y: Imported, beta: float
         return elementwise(e, "add", parts)
 
     return compute(x, y) if alpha == beta == 1 else rounded_once(e, compute, x, y)
+
+
+def integer_power(e: Emitter, x: Imported, exponent: int) -> Imported:
+    """Return a power of integers with an exponent of at least 0, as products of squares.
+
+    Raises
+    ------
+    UnsupportedFormError
+        If the exponent is negative.
+    """
+    if exponent < 0:
+        raise UnsupportedFormError(
+            f"expected an exponent of integers of at least 0, got {exponent}",
+            hint="convert the base to a floating-point dtype",
+        )
+    found = e.uniform(1, x.shape, x.dtype)
+    square = x
+    while exponent:
+        if exponent & 1:
+            found = elementwise(e, "multiply", [found, square])
+        exponent >>= 1
+        if exponent:
+            square = elementwise(e, "multiply", [square, square])
+    return found
 
 
 def truncated_quotient(e: Emitter, x: Imported, y: Imported) -> Imported:

@@ -8,10 +8,17 @@ from typing import Final
 
 from ..dtype import DType, bool_
 from ..loop.element_functions import named
-from .elementwise import convert, elementwise, rounded_once, truncated_quotient, where
+from .elementwise import (
+    convert,
+    elementwise,
+    integer_power,
+    rounded_once,
+    truncated_quotient,
+    where,
+)
 from .onnx_context import OnnxContext, onnx_op
 from .onnx_file import onnx_dtype
-from .tensors import Imported
+from .tensors import Imported, Uniform
 from .unsupported import UnsupportedFormError
 
 _FUNCTIONS = named("onnx")
@@ -115,8 +122,10 @@ def isinf(c: OnnxContext) -> Imported:
 @onnx_op("Pow")
 def power(c: OnnxContext) -> Imported:
     """Import the power; the exponent is converted to the dtype of the base."""
-    x = c.input(0)
-    return elementwise(c, "power", [x, convert(c, c.input(1), x.dtype)])
+    x, y = c.input(0), c.input(1)
+    if x.dtype.is_integer and isinstance(y.known, Uniform) and float(y.known.value).is_integer():
+        return integer_power(c, x, int(y.known.value))
+    return elementwise(c, "power", [x, convert(c, y, x.dtype)])
 
 
 @onnx_op("Reciprocal")

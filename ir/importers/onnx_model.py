@@ -13,6 +13,7 @@ from ...errors import TilewrightError
 from ...progress import ProgressOption, Report, progress_of, tracked
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, TensorInfo
+from ..graph.operators.errors import OperandError, OperatorAttributeError
 from ..identity import fresh_name
 from ..module import Module
 from ..naming import to_valid_name
@@ -34,7 +35,12 @@ from .onnx_schema import check_dtypes, checked_attributes
 from .opaque import opaque_call
 from .state_pairs import with_state
 from .tensors import Imported, TensorSequence
-from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
+from .unsupported import (
+    Unsupported,
+    UnsupportedFormError,
+    operand_reason,
+    unsupported_error,
+)
 
 
 @checked_call
@@ -294,6 +300,8 @@ class _Translator:
             found = handler(context)
         except UnsupportedFormError as error:
             return self._unsupported(node, error.reason)
+        except (OperandError, OperatorAttributeError) as error:
+            return self._unsupported(node, operand_reason(error))
         except TilewrightError as error:
             error.where = error.where or f"node {_label(node)!r}"
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from ...errors import TilewrightError
 from ...nearest import listed
@@ -25,13 +26,20 @@ def matched_names(
     Raises
     ------
     StatePairError
-        If a name is unknown, or an input or output has no counterpart.
+        If ``state`` is not a mapping of names, a name is unknown, or an input or output has no
+        counterpart.
 
     Examples
     --------
     >>> matched_names({"past": "present"}, ["x", "past.0.key"], ["y", "present.0.key"])
     {'past.0.key': 'present.0.key'}
     """
+    if not _has_names(state):
+        raise StatePairError(
+            f"expected a mapping of names of inputs to names of outputs, got {state!r}",
+            where="argument 'state'",
+            hint="pass a dict, for example state={'past': 'present'}",
+        )
     found: dict[str, str] = {}
     for key, value in state.items():
         rests = _rests(key, inputs, "input")
@@ -50,6 +58,14 @@ def matched_names(
                 hint="pair each input with an output of its own",
             )
     return found
+
+
+def _has_names(state: Any) -> bool:
+    """Return whether an argument is a mapping of strings to strings."""
+    if not isinstance(state, Mapping):
+        return False
+    pairs = cast("Mapping[object, object]", state)
+    return all(isinstance(name, str) for pair in pairs.items() for name in pair)
 
 
 def _require(name: str, names: Sequence[str], problem: str, where: str) -> None:

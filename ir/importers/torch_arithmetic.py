@@ -5,9 +5,16 @@ from __future__ import annotations
 from ..dtype import DType, bool_, f32, i64
 from ..loop.element_functions import named
 from ..symbolic import Expr
-from .elementwise import convert, elementwise, rounded_once, truncated_quotient, where
+from .elementwise import (
+    convert,
+    elementwise,
+    integer_power,
+    rounded_once,
+    truncated_quotient,
+    where,
+)
 from .shaping import expand_dims
-from .tensors import Imported
+from .tensors import Imported, Uniform
 from .torch_context import OperandLike, TorchContext, aten
 
 
@@ -36,7 +43,7 @@ _UNARY = {
     "silu": "silu",
 }
 _TESTS = _named(1, predicate=True)
-_BINARY = {**_named(2), "arctan2": "atan2", "pow": "power"}
+_BINARY = {**_named(2), "arctan2": "atan2"}
 _COMPARE = {
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
     "ge": "greater_equal",
@@ -153,6 +160,15 @@ def div(
     if rounding_mode == "trunc":
         return truncated_quotient(t, left, right)
     return elementwise(t, "divide" if rounding_mode is None else "floor_divide", [left, right])
+
+
+@aten("pow")
+def power(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:
+    """Import the power; that of integers has a constant exponent."""
+    left, right = _operands(t, x, y)
+    if left.dtype.is_integer and isinstance(right.known, Uniform):
+        return integer_power(t, left, int(right.known.value))
+    return elementwise(t, "power", [left, right])
 
 
 @aten("reciprocal")

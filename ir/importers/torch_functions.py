@@ -21,6 +21,19 @@ def shift(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:
     return elementwise(t, op, [convert(t, t.number(v, dtype), dtype) for v in (x, y)])
 
 
+@aten("fmax", "fmin")
+def extreme_number(t: TorchContext, x: Imported, y: Imported) -> Imported:
+    """Import the maximum or minimum of the operands that are not NaN."""
+    dtype = t.result_dtype()
+    left, right = (convert(t, v, dtype) for v in (x, y))
+    found = elementwise(t, "maximum" if t.operator == "fmax" else "minimum", [left, right])
+    if not dtype.is_float:
+        return found
+    for number, other in ((left, right), (right, left)):
+        found = where(t, elementwise(t, "isnan", [other]), number, found)
+    return found
+
+
 @aten("ldexp")
 def ldexp(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:
     """Import ``x * 2**y``, two operators in PyTorch too."""

@@ -44,7 +44,12 @@ from .torch_state import (
     read_changes,
     without_unused_names,
 )
-from .unsupported import Unsupported, UnsupportedFormError, unsupported_error
+from .unsupported import (
+    Unsupported,
+    UnsupportedFormError,
+    operand_reason,
+    unsupported_error,
+)
 
 
 @checked_call
@@ -375,9 +380,13 @@ class _Translator:
             return self._unsupported(node, args, _unsupported(node))
         try:
             return handler(*first, *args, **self._keywords(node))
-        except (UnsupportedFormError, OperandError, OperatorAttributeError, TypeError) as error:
-            reason = error.reason if isinstance(error, UnsupportedFormError) else _one_line(error)
-            return self._unsupported(node, args, Unsupported(name, reason, location_of(node)))
+        except UnsupportedFormError as error:
+            reason = error.reason
+        except (OperandError, OperatorAttributeError) as error:
+            reason = operand_reason(error)
+        except TypeError as error:
+            reason = str(error)
+        return self._unsupported(node, args, Unsupported(name, reason, location_of(node)))
 
     def _unsupported(self, node: Any, args: Sequence[Any], use: Unsupported) -> Any:
         """Return the results of an opaque call if they are allowed and tensors."""
@@ -412,13 +421,6 @@ class _Translator:
         if type(value).__name__ == "Node":
             return self.values[value]
         return value
-
-
-def _one_line(error: Exception) -> str:
-    """Return the message and the location of an error."""
-    if not isinstance(error, TilewrightError):
-        return str(error)
-    return f"{error.message} at {error.where}" if error.where else error.message
 
 
 class _Missing:

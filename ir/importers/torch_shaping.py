@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtype import i64
-from ..symbolic import Expr, SymInt, as_expr, const_value, eq, is_proved, maximum, to_text
-from .elementwise import convert
+from ..symbolic import Expr, SymInt, as_expr, const_value, eq, is_proved, maximum, minimum, to_text
+from .elementwise import convert, elementwise
 from .indexing import gather, index, select, take
 from .shaping import (
     axis_of,
+    clamped,
     concat,
     expand,
     expand_dims,
@@ -158,6 +159,37 @@ def _repeated(t: TorchContext, x: Imported, axis: int, times: Expr, *, inner: bo
     wide = (*x.shape[:position], times, *x.shape[position:])
     joined = (*x.shape[:axis], x.shape[axis] * times, *x.shape[axis + 1 :])
     return reshape(t, expand(t, expand_dims(t, x, (position,)), wide), joined)
+
+
+@aten("diagonal")
+def diagonal(
+    t: TorchContext, x: Imported, offset: int = 0, first: int = 0, second: int = 1
+) -> Imported:
+    """Import the elements at equal indices of two dimensions, as the last dimension."""
+    axes = [axis_of(first, x.rank), axis_of(second, x.rank)]
+    others = [k for k in range(x.rank) if k not in axes]
+    square = permute(t, x, (*axes, *others))
+    sizes = square.shape[:2]
+    after = (as_expr(max(-offset, 0)), as_expr(max(offset, 0)))
+    starts = [clamped(t, start, size) for start, size in zip(after, sizes, strict=True)]
+    count = minimum(*(size - start for size, start in zip(sizes, starts, strict=True)))
+    positions = [Imported((count,), i64, known=Iota(0, start)) for start in starts]
+    return permute(t, index(t, square, positions), (*range(1, x.rank - 1), 0))
+
+
+@aten("unfold")
+def unfold(t: TorchContext, x: Imported, dim: int, size: int, step: int) -> Imported:
+    """Import windows along a dimension, whose elements are the last dimension."""
+    if not x.rank:
+        return expand(t, x, (as_expr(size),))
+    axis = axis_of(dim, x.rank)
+    count = (x.shape[axis] - size) // step + 1
+    begin = t.apply("arange", (0, count * step, step), dtype="i64")
+    within = Imported((as_expr(size),), i64, known=Iota(0, as_expr(0)))
+    at = elementwise(t, "add", [expand_dims(t, begin, (1,)), within])
+    windows = take(t, x, at, axis)
+    kept = [k for k in range(windows.rank) if k != axis + 1]
+    return permute(t, windows, (*kept, axis + 1))
 
 
 @aten("slice")

@@ -19,6 +19,11 @@ class UnsupportedFormError(TilewrightError):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
+def operand_reason(error: TilewrightError) -> str:
+    """Return why an operator rejects an operand, with the operand, in one line."""
+    return f"{error.message} at {error.where}" if error.where else error.message
+
+
 @dataclass(frozen=True, slots=True)
 class Unsupported:
     """One use of an operator that cannot be imported.

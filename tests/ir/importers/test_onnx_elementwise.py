@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from tilewright.errors import UnsupportedOperatorsError
 from tilewright.ir.importers import from_onnx
 from tilewright.ir.interpreter.graph import run_graph
 
@@ -31,6 +34,23 @@ def test_the_interpreter_returns_the_results_of_onnx(name: str) -> None:
 def test_every_function_has_a_case() -> None:
     operators = {case.node.op_type for case in CASES.values()}
     assert {"Sin", "Asinh", "Acosh", "Atanh", "Erf", "BitShift", "Mod", "IsInf"} <= operators
+
+
+def test_powers_of_integers_have_constant_exponents() -> None:
+    from onnx import TensorProto, helper, numpy_helper
+
+    def model(*nodes: Any) -> Any:
+        inputs = [helper.make_tensor_value_info("x", TensorProto.INT64, ["n"])]
+        outputs = [helper.make_tensor_value_info("y", TensorProto.INT64, ["n"])]
+        exponent = numpy_helper.from_array(np.float32(5), "five")
+        graph = helper.make_graph(list(nodes), "powers", inputs, outputs, [exponent])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+    x = np.arange(-4, 5)
+    (found,) = run_graph(from_onnx(model(helper.make_node("Pow", ["x", "five"], ["y"]))), [x])
+    np.testing.assert_array_equal(found, x**5, strict=True)
+    with pytest.raises(UnsupportedOperatorsError, match="got i64 at operand 'x' of power"):
+        from_onnx(model(helper.make_node("Pow", ["x", "x"], ["y"])))
 
 
 @pytest.mark.parametrize("of", ["float8_e4m3fn", "float8_e5m2"])

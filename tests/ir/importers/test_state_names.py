@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tilewright.ir.importers.state_names import StatePairError, matched_names
@@ -34,11 +36,13 @@ def test_a_prefix_ends_where_a_word_ends() -> None:
          "output 'present.2.key' has no input 'past.2.key'; names are"),
         ({"h": "hn", "ids": "hn"}, OUTPUTS, "output 'hn' is paired with 2 inputs: 'h', 'ids'"),
         ({"": "hn"}, OUTPUTS, "no input is named ''"),
+        ("past", OUTPUTS, "expected a mapping of names of inputs to names of outputs, got 'past'"),
+        (["past"], OUTPUTS, "expected a mapping of names of inputs to names of outputs"),
+        ({"past": 3}, OUTPUTS, "expected a mapping of names of inputs to names of outputs"),
+        ({3: "hn"}, OUTPUTS, "expected a mapping of names of inputs to names of outputs"),
     ],
 )  # fmt: skip
-def test_names_without_counterpart_are_errors(
-    state: dict[str, str], outputs: list[str], message: str
-) -> None:
+def test_names_without_counterpart_are_errors(state: Any, outputs: list[str], message: str) -> None:
     with pytest.raises(StatePairError) as caught:
         matched_names(state, INPUTS, outputs)
     assert message in str(caught.value), str(caught.value)

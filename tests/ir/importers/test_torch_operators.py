@@ -142,6 +142,18 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "masked writes": lambda x, _: masked(x),
     "writes at several indices": spread,
     "writes of slices with steps": lambda x, _: stepped(x),
+    "diagonals": lambda x, _: torch.cat(
+        [x.diagonal(), x.diagonal(-1), x[None].diagonal(1, -1, 1)[0], x.diagonal(99)]
+    ),
+    "diagonal of a product": lambda x, _: torch.einsum("ii->i", x @ x.t()) + torch.trace(x @ x.t()),
+    "windows": lambda x, _: x.unfold(0, 2, 1).sum(-1)[:, :1] + x[:1, :5].unfold(1, 3, 2).sum(),
+    "windows of a number": lambda x, _: x.sum().unfold(0, 1, 1),
+    "extremes without NaN": lambda x, i: (
+        torch.fmax(torch.where(x > 0, math.nan, x), x - 1)
+        + torch.fmin(torch.where(x > 0, math.nan, x), torch.where(x > 1, math.nan, -x))
+        + torch.fmax(i, i * 2)
+    ),
+    "powers of integers": lambda _, i: (i - 2) ** 3 + i**0 + i**1 + (i.int() - 9) ** 30,
     "scatter": lambda x, i: x.scatter(1, i[:, :1], x[:, :1] * 9),
     "slice scatter": lambda x, _: torch.slice_scatter(x, x[:, 1:3], 1, 0, 2),
     "sums": lambda x, _: x.sum() + x.sum(0) + x.sum(-1, keepdim=True) + x.sum((0, 1)),
@@ -252,6 +264,10 @@ REJECTED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "sum of conditions by index": (
         lambda x, i: (x > 0).index_put((i[:, 0] % 3,), x > 0, accumulate=True),
         "expected a numeric dtype, got bool at operand 'x'",
+    ),
+    "power of two tensors of integers": (
+        lambda _, i: i**i,
+        "expected a floating-point or complex dtype, got i64 at operand 'x' of power",
     ),
     "norm of order 3": (lambda x, _: torch.linalg.vector_norm(x, ord=3), "order 3"),
     "accumulating": (
