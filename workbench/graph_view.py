@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Literal, TypeAlias, assert_never
 
 from ..ir.graph.nodes import (
-    AllocStorage,
     Binding,
     Call,
     CallableInfo,
@@ -17,7 +16,6 @@ from ..ir.graph.nodes import (
     CallTIR,
     Check,
     ConstantRef,
-    CopyTensor,
     GraphFunc,
     IfElse,
     Info,
@@ -26,8 +24,6 @@ from ..ir.graph.nodes import (
     LaunchLibrary,
     Loop,
     LoopParam,
-    MakeTuple,
-    MatchCast,
     ObjectInfo,
     Operand,
     PrimInfo,
@@ -35,10 +31,7 @@ from ..ir.graph.nodes import (
     ShapeInfo,
     TensorInfo,
     TupleInfo,
-    TupleItem,
     Value,
-    VersionSwitch,
-    ViewTensor,
 )
 from ..ir.graph.visit import branches_of, operands_of
 from ..ir.identity import Origins
@@ -137,12 +130,8 @@ def _describe(right: Rhs) -> tuple[_Kind, str, str]:
             return "library", name, ""
         case CallGraph(function=name):
             return "call", name, name
-        case MatchCast() | MakeTuple() | TupleItem() | IfElse() | Loop():
-            return "other", _snake_case(right), ""
-        case AllocStorage() | ViewTensor() | CopyTensor() | Kill() | Check() | VersionSwitch():
-            return "other", _snake_case(right), ""
         case _:
-            assert_never(right)
+            return "other", _snake_case(right), ""
 
 
 def _snake_case(right: object) -> str:
