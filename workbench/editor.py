@@ -29,6 +29,7 @@ from ..schedules import (
 from ..schedules.handles import HANDLE_TYPES
 from ..schedules.similar import SimilarKernels, apply_to_similar, kernel_trace
 from ..schedules.values import Result
+from ..target.target import Target
 from . import protocol
 from .bench import Bench
 from .default_rules import (
@@ -116,6 +117,11 @@ class Editor:
     def target(self) -> str:
         """The target as text."""
         return self._bench.target_text
+
+    @property
+    def machine(self) -> Target:
+        """The target that the session compiles for."""
+        return self._bench.target
 
     @property
     def function(self) -> Function:

@@ -8,8 +8,12 @@ from dataclasses import replace
 
 from .. import errors
 from ..errors import TilewrightError
+from ..ir.loop.nodes import PrimFunc
+from ..ir.module import Function
 from ..schedules import Problem, StaleEditError, State, StepError
 from ..schedules.excerpts import excerpts_of
+from ..schedules.launchable import launchable
+from ..target.target import Target
 from . import protocol
 from .protocol import CodeLine, Excerpt, Fix, Mark, Tone
 from .selection import exists, to_view
@@ -33,6 +37,37 @@ def requirement_view(problem: Problem, state: State, fixes: Iterable[Fix]) -> pr
         fixes=list(fixes),
         traceback="",
     )
+
+
+def launch_problems(
+    state: State, function: Function, target: Target, *, fixes: bool
+) -> tuple[Problem, ...]:
+    """Return the problems of launching the open kernel on the target of the session.
+
+    A kernel without a schedule has none: it gets its default schedule when it is compiled. One of
+    the measured program has none: it was launched.
+    """
+    if not isinstance(function, PrimFunc) or ("scheduled", True) not in function.attributes:
+        return ()
+    if state.module.functions.get(function.name) is not function:
+        return ()
+    return launchable(state, target, function.name, fixes=fixes)
+
+
+def launch_view(problem: Problem, state: State, function: str, target: Target) -> protocol.Problem:
+    """Return a problem of a launch as an entry of the Problems panel."""
+    return replace(
+        requirement_view(problem, state, []),
+        key=launch_key(problem, function),
+        title="Launch problem",
+        location=f"kernel {function!r} on target {target.kind} {target.arch}".rstrip(),
+        hint=_fixes((problem,)),
+    )
+
+
+def launch_key(problem: Problem, function: str) -> str:
+    """Return the key of the entry of a problem of a launch."""
+    return f"launch {function}: {problem.message}"
 
 
 def error_view(

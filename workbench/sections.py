@@ -9,13 +9,15 @@ from typing import Final, Protocol
 from ..codegen.measure import MeasureOptions
 from ..ir.graph.nodes import GraphFunc
 from ..ir.module import Function, Module
-from ..schedules import Schedule, State
+from ..schedules import Problem, Schedule, State
+from ..target.target import Target
 from . import protocol
 from .default_rules import DefaultRules
 from .graph_view import graph_view
 from .heat import heat_view
 from .history_view import HistoryView
 from .jobs import Jobs
+from .problem_view import launch_key, launch_problems, launch_view
 from .render import Samples
 from .shown import Shown
 from .symbols import symbols_view
@@ -43,6 +45,11 @@ class DisplayedSession(Protocol):
     @property
     def target(self) -> str:
         """The target as text."""
+        ...
+
+    @property
+    def machine(self) -> Target:
+        """The target that the session compiles for."""
         ...
 
     @property
@@ -139,6 +146,26 @@ def _history_view(session: DisplayedSession) -> protocol.History:
     return session.history_view.history(session.schedule, session.title, jumped=jumped)
 
 
+def _launch_problems(session: DisplayedSession, *, fixes: bool) -> tuple[Problem, ...]:
+    """Return the problems of a launch of the open kernel that were not dismissed."""
+    found = launch_problems(session.state, session.function, session.machine, fixes=fixes)
+    name, hidden = session.function.name, session.shown.dismissed
+    return tuple(p for p in found if launch_key(p, name) not in hidden)
+
+
+def _problems_key(session: DisplayedSession) -> object:
+    found = _launch_problems(session, fixes=False)
+    return session.shown.problems, [p.message for p in found], session.function if found else None
+
+
+def _problems_view(session: DisplayedSession) -> list[protocol.Problem]:
+    """Return the problems of the open kernel, then the errors."""
+    name, machine = session.function.name, session.machine
+    found = _launch_problems(session, fixes=True)
+    launch = [launch_view(problem, session.state, name, machine) for problem in found]
+    return [*launch, *session.shown.problems]
+
+
 SECTIONS: Final = (
     Section("target", lambda s: s.target, lambda s: s.target),
     Section("open", lambda s: s.shown.open, lambda s: s.shown.open),
@@ -158,7 +185,7 @@ SECTIONS: Final = (
     Section("rule", _rule_key, lambda s: s.rule()),
     Section("verdict", lambda s: s.shown.verdict, lambda s: s.shown.verdict),
     Section("jobs", lambda s: s.jobs.view(), lambda s: s.jobs.view()),
-    Section("problems", lambda s: s.shown.problems, lambda s: list(s.shown.problems)),
+    Section("problems", _problems_key, _problems_view),
     Section("stages", lambda s: s.stages(), lambda s: s.stages()),
     Section("lowered", lambda s: id(s.shown.lowered), lambda s: s.shown.lowered),
     Section("document", lambda s: id(s.shown.document), lambda s: s.shown.document),

@@ -195,6 +195,7 @@ class Session(Editor):
                 self._load(text)
             case Dismiss(key=key):
                 self.shown.problems = tuple(p for p in self.shown.problems if p.key != key)
+                self.shown.dismissed |= {key}
 
     @property
     def measure_options(self) -> MeasureOptions:

@@ -40,6 +40,7 @@ class Shown:
     menu: Menu = field(default_factory=lambda: Menu(None, [], {}, []))
     samples: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     problems: tuple[Problem, ...] = ()
+    dismissed: frozenset[str] = frozenset()
     pending: tuple[TraceStep, ...] = ()
     lowered: Lowered | None = None
     document: Document | None = None
