@@ -205,6 +205,16 @@ position in the group:
 may catch a `StepError` and try another step. A composite step that applies itself, directly or
 through others, is rejected with the cycle.
 
+## Features for search
+
+`tilewright.ir.analysis.search_features.search_features(function, sizes)` describes a kernel to
+a cost model without lowering it: one record per store with the iterations, the operations by
+kind, the extents of the loops by kind, and for each buffer the accessed bytes, the unique bytes
+of each loop depth, the reuse, and the stride of the innermost loop. `record.vector()` is a
+tuple of floats in the order of `NAMES`, which does not depend on the kernel. With
+`sch.launchable()`, which rejects a schedule before it is lowered
+([gpu.md](gpu.md#problems-of-a-launch)), it takes milliseconds per kernel.
+
 ## The default schedule
 
 `sch.default_schedule()` applies the steps of `tilewright.compile` as one composite step. For this
