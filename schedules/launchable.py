@@ -23,8 +23,9 @@ from ..ir.kernel_errors import (
     UnboundKernelError,
     WarpError,
 )
-from ..ir.loop.nodes import INTRINSIC, Buffer, For, PrimFunc
+from ..ir.loop.nodes import INTRINSIC, Buffer, For, PrimFunc, Stmt
 from ..ir.loop.visit import children, walk
+from ..ir.symbolic import const_value
 from ..target.effective import effective_target, merged_target
 from ..target.gpus import BLOCK_AXES, THREAD_AXES
 from ..target.host import with_level
@@ -203,7 +204,7 @@ def _limits_exceeded(
 ) -> Iterator[KernelProgramError]:
     axes, _ = launch_axes(func)
     threads = Threads(tuple(a for a in axes if a.tag in THREAD_AXES))
-    loops = [x for x in walk(func.body) if isinstance(x, For) and x.kind == "parallel"]
+    loops = [x for x in _executed(func.body) if isinstance(x, For) and x.kind == "parallel"]
     checks: list[Callable[[], None]] = [
         *(partial(check_axis, func.name, axis, target) for axis in axes),
         partial(check_threads, func.name, axes, target),
@@ -215,6 +216,18 @@ def _limits_exceeded(
             run()
         except KernelProgramError as error:
             yield _detached(error)
+
+
+def _executed(body: Stmt) -> Iterator[Stmt]:
+    """Yield the statements that lowering keeps: those outside of loops without iterations."""
+    stack = [body]
+    while stack:
+        top = stack.pop()
+        extent = const_value(top.extent) if isinstance(top, For) else None
+        if extent is not None and extent <= 0:
+            continue
+        yield top
+        stack.extend(reversed(children(top)))
 
 
 def _detached(error: KernelProgramError) -> KernelProgramError:

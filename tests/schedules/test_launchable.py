@@ -275,3 +275,15 @@ def test_random_schedules(seed):
     func = walk.schedule.module.prims[0]
     for target in (SM_80, Target("cpu", features=("avx2",))):
         assert agrees(func, target), str(walk.schedule)
+
+
+def test_a_parallel_loop_in_a_loop_without_iterations_is_not_lowered():
+    body = (
+        '    for i in thread(32, "blockIdx.x"):\n        y[i] = x[i]\n'
+        "        for j in range({extent}):\n            for k in parallel(2):\n"
+        "                y[i] = x[k]\n"
+    )
+    given = state(body.replace("{extent}", "0"))
+    assert not given.launchable(SM_80, "f")
+    lower_kernel(given.module.prim("f"), SM_80)
+    assert only(body.replace("{extent}", "2")).requirement is Launchable.STATEMENT

@@ -14,12 +14,14 @@ from ....ir.analysis import (
     is_reduction,
     reads,
     reorders,
+    statements_around,
     tree_of,
     writes,
     writes_disjoint,
 )
 from ....ir.analysis.dependences import Conflict
 from ....ir.analysis.races import kind_conflicts
+from ....ir.loop.decompose import separate_init
 from ....ir.loop.memory_scopes import SCOPES
 from ....ir.loop.nodes import Block, For, Stmt
 from ....ir.symbolic import free_vars, to_text
@@ -117,7 +119,8 @@ class Reorder(Primitive):
 
         INIT_BEFORE_LOOPS = (
             "the spatial iteration variables of a reduction with an init determine the iterations "
-            "of every loop that would move into the reduction, or out of it"
+            "of every loop that would move into the reduction, or out of it, and the init can be "
+            "separated from the reduction"
         )
 
     loops: tuple[LoopRef, ...]
@@ -260,7 +263,8 @@ class Reorder(Primitive):
         old, new = chain.index(reducing[0]), self._ordered(state, chain)
         inside = new[next(k for k, x in enumerate(new) if x in reducing) :]
         moved = tuple(x for x in chain if (x in chain[old:]) is not (x in inside))
-        for loop in loops_not_spatial(tree, block, moved, chain[0]) if moved else ():
+        unknown = loops_not_spatial(tree, block, moved, chain[0]) if moved else ()
+        for loop in unknown:
             yield Problem(
                 self.Requires.INIT_BEFORE_LOOPS,
                 f"the iterations of loop {loop.var.name!r}, of which there may be none, repeat the "
@@ -268,6 +272,19 @@ class Reorder(Primitive):
                 + ("before them" if loop in chain[old:] else "in each of them"),
                 (*self.loops, *refs_of(self.loops[0].function, block, loop)),
             )
+        if not unknown and not self._separable(state, block):
+            yield Problem(
+                self.Requires.INIT_BEFORE_LOOPS,
+                f"afterwards, the init of block {block.name!r} could not run before the reduction: "
+                "how many iterations its spatial loops have would be known only inside of it",
+                (*self.loops, block_ref(self.loops[0].function, block)),
+            )
+
+    def _separable(self, state: State, block: Block) -> bool:
+        """Return whether the init of a block can run before its reduction after the step."""
+        after = tree_of(self.rewrite(state).module.prim(self.loops[0].function))
+        new = after.blocks[block.uid]
+        return separate_init(statements_around(after, new), new) is not None
 
     def _overlaps(self, state: State, tree: Tree, block: Block) -> Iterator[Problem]:
         innermost = max((state.loop(ref) for ref in self.loops), key=lambda x: tree.order[x])

@@ -205,3 +205,24 @@ def test_elements_whose_terms_are_on_a_diagonal_keep_their_order():
     sch = schedule(text)
     i, k = sch.get_loops("composed")
     rejected(sch, Reorder((k, i)), Reorder.Requires.KEEPS_ORDER, "would exchange their order")
+
+
+def test_the_init_remains_separable_from_its_reduction():
+    """The extent of a reduction loop that stays inside depends on the spatial loops."""
+    sch = schedule("""
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(n, n), f32], y: InOut[(n,), f32]):
+    for i in range(n):
+        for j in range(min(i + 2, n) - max(i - 1, 0)):
+            with block("y"):
+                vi, vj = spatial(i), reduce(n, j + max(i - 1, 0))
+                with init(): y[vi] = f32(2)
+                y[vi] += x[vi, vj]
+""")
+    i0, i1 = sch.split("i", (None, 32))
+    j0, j1 = sch.split("j", (None, 32))
+    j00, j01, _ = sch.split(j0, (4, 3, None))
+    step = Reorder((j1, j01, i0, i1, j00))
+    rejected(sch, step, Reorder.Requires.INIT_BEFORE_LOOPS, "could not run before the reduction")
