@@ -164,9 +164,15 @@ class _Differentiation:
                 raise self._error(
                     f"no parameter {name!r}", f"parameters are {', '.join(near) or 'none'}"
                 )
-            if not _is_float(operand_info(known[name])):
-                message = f"parameter {name!r} is {_described(operand_info(known[name]))}"
+            info = operand_info(known[name])
+            if not _is_float(info):
+                message = f"parameter {name!r} is {_described(info)}"
                 raise self._error(message, "gradients exist for floating-point tensors")
+            if isinstance(info, TensorInfo) and info.shape is None:
+                raise self._error(
+                    f"the shape of parameter {name!r} is unknown, and so is that of its gradient",
+                    "state the shape, or name the parameters to differentiate by",
+                )
         return tuple(known[name] for name in chosen)
 
     def _output(self, position: int) -> Operand:

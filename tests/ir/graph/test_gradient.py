@@ -341,3 +341,18 @@ def test_operators_with_gradients() -> None:
     known = {n for n, op in OPERATORS.items() if op.has_gradient or op.is_decomposable}
     assert len(known) > 80
     assert {"argmax", "cummax", "mod", "conv"}.isdisjoint(known)
+
+
+def test_a_parameter_of_unknown_shape_is_rejected():
+    function = parse("""
+n = symbols("n", lower=0)
+
+@graph_func
+def main(x: Tensor[(n,), f32], y: Tensor(None, f32, rank=2)):
+    v = match_cast(y, Tensor[(n, 2), f32])
+    u = exp(x)
+    return u
+""").functions["main"]
+    with pytest.raises(NotDifferentiableError, match="the shape of parameter 'y' is unknown"):
+        with_gradient(function)
+    assert [p.value.name for p in with_gradient(function, ["x"]).params][:2] == ["x", "y"]
