@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 from unittest import mock
 
@@ -14,8 +15,8 @@ from tilewright.errors import TilewrightError
 from tilewright.ir import kernel_errors as gpu
 from tilewright.ir.dtype import from_numpy
 from tilewright.ir.interpreter import call_prim, compare, interpreted, run_prim
-from tilewright.ir.loop.nodes import BufferParam
-from tilewright.ir.loop.visit import all_buffers
+from tilewright.ir.loop.nodes import Block, BufferParam
+from tilewright.ir.loop.visit import stores, walk
 from tilewright.ir.symbolic import evaluate
 from tilewright.schedules.launchable import LAUNCH_ERRORS, launch_errors
 from tilewright.target.target import Target
@@ -109,10 +110,17 @@ class Original:
         wide = [widened(a) if a.dtype.kind not in "iub" else a for a in given]
         return tuple(call_prim(function, wide, scalars(function, env), precise=True))
 
+    @cached_property
+    def has_narrow_sums(self) -> bool:
+        """Whether a reduction or a scan has results in floats of fewer than 32 bits."""
+        blocks = [s for s in walk(self.function.body) if isinstance(s, Block)]
+        combining = (b for b in blocks if any(v.kind != "spatial" for v in b.iters))
+        dtypes = {store.buffer.dtype for b in combining for store in stores(b)}
+        return any(t.is_float and t.bits < NARROW for t in dtypes)
+
     def is_exact(self, env: Mapping[Var, int]) -> bool:
         """Return whether a run does not round; sums of floats of 16 bits may become too large."""
-        narrow = any(b.dtype.is_float and b.dtype.bits < NARROW for b in all_buffers(self.function))
-        if not self.program.exact or not narrow:
+        if not self.program.exact or not self.has_narrow_sums:
             return self.program.exact
         key = tuple(env.values())
         if key not in self.exact:

@@ -22,24 +22,13 @@ from tilewright.target.target import Target
 from tests.codegen.kernels import LEVELS
 from tests.fuzz import oracles
 from tests.fuzz.program import Program
+from tests.schedules import helpers
 from tests.schedules.helpers import accepted, rejected
 from tests.strategies import symbols_of
 
 SIZES = (0, 1, 13, 150)
 
-MATMUL = """
-M = symbols("M", lower=0)
-
-@prim_func
-def matmul(A: Buffer[(M, 16), i32], B: Buffer[(16, 24), i32], C: Out[(M, 24), i32]):
-    for i in range(M):
-        for j in range(24):
-            for k in range(16):
-                with block("mm"):
-                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
-                    with init(): C[vi, vj] = 0
-                    C[vi, vj] += A[vi, vk] * B[vk, vj]
-"""
+MATMUL = helpers.MATMUL.replace("lower=1", "lower=0")
 
 ROWS = """
 n = symbols("n", lower=0)
