@@ -108,7 +108,8 @@ class Original:
         params = [p for p in function.params if isinstance(p, BufferParam)]
         given = [a for a, p in zip(self.inputs(env), params, strict=True) if p.access != "out"]
         wide = [widened(a) if a.dtype.kind not in "iub" else a for a in given]
-        return tuple(call_prim(function, wide, scalars(function, env), precise=True))
+        values = {v.name: x for v, x in env.items()}
+        return tuple(call_prim(function, wide, values, precise=True))
 
     @cached_property
     def has_narrow_sums(self) -> bool:
