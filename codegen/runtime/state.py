@@ -399,32 +399,45 @@ def _fill(target: HostMemory, value: Any, name: str, element: DType) -> None:
     try:
         array = _host_array(value)
         typed = hasattr(value, "dtype")  # numbers and lists have no dtype
-        if element.is_packed and not typed:
-            array, typed = _packed_numbers(array, element), True
+        if not (element.is_inexact or typed):
+            array, typed = _as_integers(array, element), True
         np.copyto(elements, array, casting="equiv" if typed else "same_kind")
     except (TypeError, ValueError) as error:
         raise StateError(
             f"expected values for {element}{_shape(target)}, got {_described(value)}",
             where=f"state {name!r}",
-            hint="pass an array of this shape and dtype, or one number",
+            hint=f"pass an array of this shape and dtype, or {_numbers(element)}",
         ) from error
     if packed:
         target.data[:] = pack(elements, element)
 
 
-def _packed_numbers(array: Array, element: DType) -> Array:
-    """Return numbers without a dtype, such as a list, as elements of a packed dtype.
+def _as_integers(array: Array, element: DType) -> Array:
+    """Return numbers without a dtype, such as a list, as elements of an integer dtype or bool.
 
     Raises
     ------
     ValueError
         If they are not integers of the dtype.
     """
+    low, high = _limits(element)
     whole = array.dtype.kind in "iub"
-    low, high = element.lowest, element.highest
-    if array.size and not (whole and low <= array.min() <= array.max() <= high):
-        raise ValueError(f"not integers in {element.lowest} to {element.highest}")
+    if array.size and not (whole and low <= int(array.min()) and int(array.max()) <= high):
+        raise ValueError(f"expected {_numbers(element)}")
     return array.astype(element.numpy)
+
+
+def _numbers(element: DType) -> str:
+    """Return the numbers without a dtype that are elements of a dtype."""
+    if element.is_inexact:
+        return "one number"
+    low, high = _limits(element)
+    return f"integers in {low} to {high}"
+
+
+def _limits(element: DType) -> tuple[int, int]:
+    """Return the least and the largest integer of a dtype."""
+    return element.lowest, 1 if element.kind == "bool" else element.highest
 
 
 def sizes_of(spec: FunctionSpec, arguments: Sequence[Any]) -> dict[str, int]:

@@ -84,6 +84,7 @@ class State:
         self._memory = _StateMemory(native, callbacks, [model, *words])
         self.address = self._memory.address
         self._reset = native["reset"]
+        self._kinds = {p["name"]: p["dtype"] for p in facts["params"]}
         self._arrays = {n: self._memory.array(native["tensor"], n) for n in names}
         for name in names:
             if name in values:
@@ -97,14 +98,14 @@ class State:
             raise ModelError(f"no state parameter {name!r}; names are {known}") from None
 
     def __setitem__(self, name: str, value) -> None:
-        found = self[name]
+        found, kind = self[name], self._kinds[name]
         packed = isinstance(found, Packed)
         target = found.unpack() if packed else found
         try:
             value = value.unpack() if isinstance(value, Packed) else value
             typed = hasattr(value, "dtype")
-            if packed and not typed:
-                value, typed = found.elements(np.asarray(value)), True
+            if not typed and _DTYPES[kind][1] in _INTEGERS:
+                value, typed = _integers(np.asarray(value), kind, target.dtype), True
             np.copyto(target, value, casting="equiv" if typed else "same_kind")
         except (TypeError, ValueError) as error:
             raise ModelError(f"state {name!r}: {error}") from None
@@ -133,7 +134,10 @@ class State:
 
 
 class Packed:
-    """Elements of less than 8 bits: the bytes are ``data``, element 0 in the low bits."""
+    """Elements of less than 8 bits: the bytes are ``data``, element 0 in the low bits.
+
+    It is an argument of functions and of NumPy functions, which get a copy of the elements.
+    """
 
     def __init__(self, data, shape: tuple, dtype: str) -> None:
         self.data, self.shape, self.dtype = data, shape, dtype
@@ -143,16 +147,33 @@ class Packed:
         """Return the elements as an array with one byte per element."""
         return _unpacked(self.data, self.shape, self.dtype)
 
-    def elements(self, numbers):
-        """Return numbers without a dtype as elements."""
-        signed = _DTYPES[self.dtype][1] == 0
-        low = -(1 << self.bits - 1) if signed else 0
-        high = low + (1 << self.bits) - 1
-        if numbers.size and not (
-            numbers.dtype.kind in "iub" and low <= numbers.min() <= numbers.max() <= high
-        ):
-            raise ValueError(f"not integers in {low} to {high}")
-        return numbers.astype(self.unpack().dtype)
+    def __array__(self, dtype=None, copy=None):
+        """Return a copy with one element per item, for NumPy functions."""
+        if copy is False:
+            raise ValueError("the elements of a Packed share bytes; an array is a copy")
+        found = self.unpack()
+        return found if dtype is None else found.astype(dtype)
+
+    def __repr__(self) -> str:
+        """Return shape and dtype as text."""
+        return f"Packed({self.shape}, {self.dtype})"
+
+
+_SIGNED, _BOOL = 0, 6
+_INTEGERS = (_SIGNED, 1, _BOOL)
+"""The DLPack codes of dtypes whose elements are integers."""
+
+
+def _integers(numbers, name: str, dtype):
+    """Return numbers without a dtype, such as a list, as elements of an integer dtype or bool."""
+    _, code, bits = _DTYPES[name]
+    bits = 1 if code == _BOOL else bits
+    low = -(1 << bits - 1) if code == _SIGNED else 0
+    high = low + (1 << bits) - 1
+    whole = numbers.dtype.kind in "iub"
+    if numbers.size and not (whole and low <= int(numbers.min()) and int(numbers.max()) <= high):
+        raise ValueError(f"not integers in {low} to {high}")
+    return numbers.astype(dtype)
 
 
 class _StateMemory:

@@ -23,6 +23,7 @@ from tilewright.codegen.errors import (
 from tilewright.codegen.runtime.executable import Executable
 from tilewright.codegen.runtime.state import ExecutableState
 from tilewright.errors import MalformedProgramError, TilewrightError, UnpicklableError
+from tilewright.ir.dtype import DTYPES
 from tilewright.ir.graph.nodes import GraphFunc, GraphParam, TensorInfo
 from tilewright.ir.interpreter.graph import run_graph
 from tilewright.ir.module import Module
@@ -561,3 +562,39 @@ def test_an_initial_array_of_another_rank_is_named(value: Any) -> None:
     with pytest.raises(StateError, match=r"expected rank 1, got rank 2 \(shape \(., 2\)\)"):
         exe.new_state(total=value)
     assert exe.new_state(n=2, total=7)["total"].tolist() == [7, 7]
+
+
+STORED = """
+@graph_func
+def main(x: Tensor[(2,), DTYPE], s: State[Tensor[(2,), DTYPE]]):
+    return s, updates(s=x)
+"""
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_states_of_every_dtype_are_reset_and_have_numbers_without_a_dtype(name: str) -> None:
+    element = DTYPES[name]
+    given = np.array([0, 1]).astype(element.numpy)
+    state = compile(parse(STORED.replace("DTYPE", name))).new_state(s=given)
+    assert np.array(state["s"]).tolist() == given.tolist()
+    state.reset()
+    assert np.array(state["s"]).tolist() == np.zeros(2, element.numpy).tolist()
+    for value in (1, [0, 1], [True, False], given):
+        state["s"] = value
+        want = np.zeros(2, element.numpy)
+        want[...] = np.asarray(value).astype(element.numpy)
+        assert np.array(state["s"]).tolist() == want.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "range_"),
+    [("u8", 256, "0 to 255"), ("u8", -1, "0 to 255"), ("i8", [0, 128], "-128 to 127"),
+     ("bool", 2, "0 to 1"), ("u4", 16, "0 to 15"), ("u64", 2**64, "0 to 18446744073709551615"),
+     ("i32", 0.5, "-2147483648 to 2147483647")],
+)  # fmt: skip
+def test_numbers_that_are_not_elements_of_an_integer_dtype_are_rejected(
+    name: str, value: Any, range_: str
+) -> None:
+    state = compile(parse(STORED.replace("DTYPE", name))).new_state()
+    with pytest.raises(StateError, match=f"or integers in {range_}"):
+        state["s"] = value

@@ -133,6 +133,53 @@ def test_states_of_the_python_loader(made: Path) -> None:
     assert not held.data.any()
 
 
+EVERY = """
+n = symbols("n", lower=0)
+@graph_func
+def main(x: Tensor[(n,), DTYPE], s: State[Tensor[(n,), DTYPE]]):
+    return s, updates(s=x)
+"""
+
+
+@pytest.mark.parametrize("name", ["i4", "u2", "u8", "i8", "u64", "bool", "f8_e4m3", "bf16", "f32"])
+def test_states_of_the_python_loader_are_arrays_of_their_dtype(name: str, tmp_path: Path) -> None:
+    text, element = EVERY.replace("DTYPE", name), dtype(name).numpy
+    model = loaded(tw.export(tw.parse(text), tmp_path / "made", name="every").directory, "every")
+    for size in (0, 1, 2, 5):
+        x = (np.arange(size) % 2).astype(element)
+        state, other = model.new_state(s=x), model.new_state(n=size)
+        for found in (np.array(state["s"]), model.main(state["s"], state=other)):
+            assert (found.dtype, found.shape) == (x.dtype, x.shape)
+        assert np.array(other["s"]).tolist() == x.tolist()
+        for value in (1, [1] * size, True):
+            state.reset()
+            state["s"] = value
+            assert np.array(state["s"]).tolist() == np.ones(size, element).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "range_"),
+    [("u8", 256, "0 to 255"), ("i8", [128], "-128 to 127"), ("bool", 2, "0 to 1"),
+     ("u64", -1, "0 to 18446744073709551615"), ("u2", 4, "0 to 3"), ("i32", 0.5, "-2147483648")],
+)  # fmt: skip
+def test_numbers_that_a_state_of_the_python_loader_cannot_have_are_rejected(
+    name: str, value: Any, range_: str, tmp_path: Path
+) -> None:
+    text = EVERY.replace("DTYPE", name)
+    model = loaded(tw.export(tw.parse(text), tmp_path / "made", name="every").directory, "every")
+    state = model.new_state(n=1)
+    with pytest.raises(Exception, match=f"state 's': not integers in {range_}"):
+        state["s"] = value
+
+
+def test_packed_elements_of_the_python_loader_are_copied_to_arrays(made: Path) -> None:
+    held = loaded(made, "sums").new_state(total=example(5))["total"]
+    assert repr(held) == "Packed((5,), i4)"
+    assert np.asarray(held, np.float32).tolist() == example(5).tolist()
+    with pytest.raises(ValueError, match="an array is a copy"):
+        np.array(held, copy=False)
+
+
 PROGRAM = """
 #define TILEWRIGHT_STDIO
 #include "sums.h"
