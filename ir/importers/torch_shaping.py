@@ -96,6 +96,27 @@ def flip(t: TorchContext, x: Imported, axes: Sequence[int]) -> Imported:
     return t.apply("flip", t.plain(x), axes=reversed_) if reversed_ else x
 
 
+@aten("roll")
+def roll(
+    t: TorchContext, x: Imported, shifts: SymInt | Sequence[SymInt],
+    axes: int | Sequence[int] = (),
+) -> Imported:  # fmt: skip
+    """Import a rotation of dimensions; without axes, that of the flattened tensor."""
+    if isinstance(axes, Sequence) and not axes:
+        return reshape(t, roll(t, reshape(t, x, (-1,)), shifts, 0), x.shape)
+    amounts = shifts if isinstance(shifts, Sequence) else (shifts,)
+    for amount, axis in zip(amounts, (axes,) if isinstance(axes, int) else axes, strict=True):
+        k = axis_of(axis, x.rank)
+        size = x.shape[k]
+        first = -as_expr(amount) % maximum(size, 1)  # the size may be 0
+        if const_value(first) != 0:
+            parts = [
+                slice_exact(t, x, k, bounds) for bounds in ((first, size), (as_expr(0), first))
+            ]
+            x = concat(t, parts, k)
+    return x
+
+
 @aten("unsqueeze")
 def unsqueeze(t: TorchContext, x: Imported, axis: int) -> Imported:
     """Import the insertion of a dimension of size 1."""

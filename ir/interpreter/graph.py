@@ -7,8 +7,8 @@ against the computed value, which detects errors of shape inference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, assert_never
+from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 import numpy as np
 
@@ -45,16 +45,23 @@ from ..graph.nodes import (
     ViewTensor,
     operand_info,
 )
-from ..graph.operators import get_operator
 from ..loop.nodes import BufferParam, PrimFunc
 from ..module import Module
 from ..sizes import storage_bytes
-from ..symbolic import Expr, Fact, Var, const_value, evaluate, to_text, unknown_of
+from ..symbolic import (
+    Expr,
+    Fact,
+    Var,
+    const_value,
+    evaluate,
+    to_text,
+    unknown_of,
+)
 from .frame import Array, Datum, Frame, GraphCheckError, Storage
 from .libraries import run_library
 from .loops import InterpreterInputError, bound_problem, run_prim
+from .operator_calls import call_operator, integers
 from .rounding import Rounding, not_exact
-from .rounding_count import count_roundings
 
 
 def _constant(frame: Frame, ref: ConstantRef) -> Array:
@@ -144,7 +151,7 @@ def _match(frame: Frame, info: Info, datum: Datum, where: str, *, bind: bool = F
                 _match_dims(frame, shape, array.shape, where, bind=bind)
         case ShapeInfo(dims=dims):
             if dims is not None and isinstance(datum, tuple):
-                _match_dims(frame, dims, _integers(datum), where, bind=bind)
+                _match_dims(frame, dims, integers(datum), where, bind=bind)
         case PrimInfo(value=value):
             if value is not None and isinstance(datum, int):
                 _match_dims(frame, (value,), (datum,), where, bind=bind)
@@ -158,71 +165,6 @@ def _match(frame: Frame, info: Info, datum: Datum, where: str, *, bind: bool = F
                 _match(frame, inner, part, f"{where}, field {k}", bind=bind)
         case _:
             pass
-
-
-def _integers(datum: tuple[Datum, ...]) -> tuple[int, ...]:
-    return tuple(int(d) for d in datum if isinstance(d, int | np.integer))
-
-
-def _reference_argument(frame: Frame, operand: Operand) -> Array | float | tuple[int, ...]:
-    datum = _operand(frame, operand)
-    if isinstance(datum, bytearray):
-        raise GraphCheckError(
-            "expected a tensor operand, got the value of alloc_storage",
-            where=f"function {frame.function.name!r}",
-        )
-    if isinstance(datum, np.generic):  # NumPy returns scalars for tensors of rank 0
-        return np.asarray(datum)
-    return _integers(datum) if isinstance(datum, tuple) else datum
-
-
-def _call_operator(frame: Frame, call: Call) -> Datum:
-    operator = get_operator(call.op)
-    args = [_reference_argument(frame, a) for a in call.args]
-    attributes = {
-        key: frame.size(value) if isinstance(value, Expr) else value
-        for key, value in call.attributes
-    }
-    with np.errstate(all="ignore"):
-        if frame.rounding is None:
-            return operator.reference(args, attributes, wide=frame.precise)
-        return _rounded_operator(frame, call, args, attributes)
-
-
-def _rounded_operator(
-    frame: Frame,
-    call: Call,
-    args: Sequence[Array | float | tuple[int, ...]],
-    attributes: Mapping[str, Any],
-) -> Datum:
-    """Evaluate an operator with operands and results perturbed by its rounding error.
-
-    Operators are backward stable: a computed result is the exact result for slightly perturbed
-    operands. The perturbation grows with the number of summed terms. Others also keep the rounding
-    of intermediate values that are larger than the result.
-    """
-    rounding, operator = frame.rounding, get_operator(call.op)
-    if rounding is None:
-        return ()
-    count = count_roundings(call, frame.symbols)
-    given = [
-        np.asarray(rounding.array(a, count.inner, count.units))  # not a scalar if it has rank 0
-        if count.units and isinstance(a, np.ndarray)
-        else a
-        for a in args
-    ]
-    made = operator.reference(given, attributes, wide=frame.precise)
-    if not count.units:
-        return made
-    several = made if isinstance(made, tuple) else (made,)
-    perturbed = tuple(
-        rounding.array(rounding.array(r, count.inner, count.units), count.outer) for r in several
-    )
-    larger = operator.canceled(tuple(args))
-    if larger is not None:
-        error = rounding.array(larger, count.inner) - larger
-        perturbed = tuple(p + error for p in perturbed)
-    return perturbed if isinstance(made, tuple) else perturbed[0]
 
 
 def _scalar_values(frame: Frame, prim: PrimFunc, scalars: Sequence[Expr]) -> dict[str, int]:
@@ -394,7 +336,9 @@ def _stacked(frame: Frame, slice_: Operand, slices: Sequence[Array]) -> Array:
 def _right(frame: Frame, binding: Binding) -> Datum:
     match binding.right:
         case Call():
-            return _call_operator(frame, binding.right)
+            return call_operator(
+                frame, binding.right, [_operand(frame, a) for a in binding.right.args]
+            )
         case CallTIR():
             return _call_tir(frame, binding.right)
         case CallDPSLibrary():
@@ -456,7 +400,7 @@ def _sizes(info: Info, datum: Datum) -> Iterator[tuple[Expr, int]]:
         case TensorInfo(shape=dims) if dims and isinstance(datum, np.ndarray):
             yield from zip(dims, datum.shape, strict=False)
         case ShapeInfo(dims=dims) if dims and isinstance(datum, tuple):
-            yield from zip(dims, _integers(datum), strict=False)
+            yield from zip(dims, integers(datum), strict=False)
         case PrimInfo(value=term) if term is not None and isinstance(datum, int):
             yield term, datum
         case TupleInfo(fields=fields) if isinstance(datum, tuple):

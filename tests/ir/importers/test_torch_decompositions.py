@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "windows as columns": lambda x: F.unfold(x[:, None], (2, 3)),
     "response": lambda x: F.local_response_norm(x, 3),
     "maxima of parts": lambda x: F.adaptive_max_pool1d(x, 4),
-    "rolled": lambda x: torch.roll(x, (1, 2), (1, 2)) + torch.diff(x, dim=1, prepend=x[:, :1]),
+    "rolled": lambda x: torch.roll(x, 3) + torch.diff(x, dim=1, prepend=x[:, :1]),
     "sums of products": lambda x: torch.einsum("bij,bkj->bik", x, x),
     "indexed dimensions": lambda x: (
         x[:, torch.tensor([0, 2]), torch.tensor([1, 3])]

@@ -404,3 +404,21 @@ def test_one_operator_of_pytorch_on_16_bits_is_rounded_once(name: str, dtype: An
     expected = np.asarray(function(x.double()))
     unit = 2.0**-10 if dtype == torch.float16 else 2.0**-7
     assert (np.abs(np.asarray(found, np.float64) - expected) <= unit * np.abs(expected)).all()
+
+
+@pytest.mark.parametrize("axes", [(), (1,), (0, 1)])
+def test_rotations_of_dimensions_of_any_size_equal_pytorch(axes: tuple[int, ...]) -> None:
+    shifts = (3, -1)[: max(len(axes), 1)]
+
+    class Rotation(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.roll(x, shifts, axes)
+
+    dynamic = ({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC},)
+    program = torch.export.export(Rotation(), (torch.rand(4, 6),), dynamic_shapes=dynamic)
+    module = from_exported_program(program)
+    for shape in ((4, 6), (1, 5), (2, 3), (0, 3), (3, 0)):
+        x = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
+        (found,) = run_graph(module, [x])
+        wanted = torch.roll(torch.from_numpy(x), shifts, axes).numpy()
+        np.testing.assert_array_equal(found, wanted, strict=True)
