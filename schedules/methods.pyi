@@ -67,6 +67,8 @@ class ScheduleMethods:
         """Redirect the writes of a block to a new buffer, and copy it to the old buffer afterwards."""
     def collapse_dims(self, function: FunctionRef | str) -> FunctionRef:
         """Collapse adjacent dimensions of a kernel that all accesses iterate jointly."""
+    def common_subexpressions(self, function: FunctionRef | str = ...) -> None:
+        """Compute values that several bindings compute with equal operands only once."""
     def dead_code(self, function: FunctionRef | str = ...) -> None:
         """Eliminate bindings, functions and constants that no result depends on."""
     def decompose(

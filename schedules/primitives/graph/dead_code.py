@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ....ir.graph.effects import has_effect
 from ....ir.graph.nodes import (
     Binding,
-    CallDPSLibrary,
     CallGraph,
     CallTIR,
     ConstantRef,
     GraphFunc,
     LaunchKernel,
-    MatchCast,
     Value,
-    VersionSwitch,
 )
 from ....ir.graph.regions import map_regions
-from ....ir.graph.visit import all_bindings, inner_bindings, used_operands, used_values
+from ....ir.graph.visit import all_bindings, used_operands, used_values
 from ....ir.module import Module
 from ...apply import Primitive, Rewrite
 from ...handles import BindingRef, FunctionRef, Handle, Removed
@@ -52,8 +50,9 @@ class DeadCode(Primitive):
 
     Notes
     -----
-    Bindings with effects remain: run-time checks and library calls, also inside of branches and
-    loops. An unused loop without them is removed, even if it would not end. An update is dead if
+    Bindings with effects remain: run-time checks, and calls of library functions that have effects
+    or are not registered, also inside of branches and loops. An unused loop without them is
+    removed, even if it would not end. An update is dead if
     its value is not used and is not the last value of a parameter. Functions and constants are
     removed if they are unreachable from ``function`` and from every other graph that is not called.
     Cost: linear in the size of the module.
@@ -121,17 +120,6 @@ class DeadCode(Primitive):
         """Yield the step for a selected graph."""
         if isinstance(state.module.functions.get(selection.function), GraphFunc):
             yield cls(FunctionRef(selection.function))
-
-
-def has_effect(module: Module, binding: Binding) -> bool:
-    """Return whether a binding has an effect besides its value."""
-    right = binding.right
-    if isinstance(right, MatchCast | CallDPSLibrary | VersionSwitch):
-        return True
-    if isinstance(right, CallGraph):
-        callee = module.functions.get(right.function)
-        return isinstance(callee, GraphFunc) and any(has_effect(module, b) for b in callee.bindings)
-    return any(has_effect(module, b) for inner in inner_bindings(right) for b in inner)
 
 
 def _called(bindings: tuple[Binding, ...]) -> Iterator[str]:

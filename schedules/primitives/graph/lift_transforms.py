@@ -9,17 +9,22 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ....ir.graph.effects import has_external_effects
 from ....ir.graph.nodes import (
     Binding,
     Call,
+    CallDPSLibrary,
     CallGraph,
     CallTIR,
     ConstantRef,
     Dims,
     GraphFunc,
+    Info,
     Operand,
     ScalarLiteral,
     TensorInfo,
+    TupleInfo,
+    TupleItem,
     Value,
 )
 from ....ir.graph.regions import replace_bindings
@@ -73,7 +78,8 @@ class LiftTransforms(Primitive):
 
     Notes
     -----
-    All versions of a kernel share the prepared constants. The result is the handle of the function
+    Calls of library functions without effects are moved too. All versions of a kernel share the
+    prepared constants. The result is the handle of the function
     that computes them, or of ``function`` if no binding is moved. This function has the attribute
     ``prepare_for``. It is named ``prepare``, unless the module has another function of this name;
     a later step extends it until its memory is planned. Cost: the moved computation at load time,
@@ -211,20 +217,60 @@ def liftable(graph: GraphFunc, kept: AbstractSet[Uid] = frozenset()) -> dict[Val
     Those of ``kept`` are left out, and so are all that depend on them.
     """
     found: dict[Value, Binding] = {}
+    outermost = {b.value for b in graph.bindings}
     for binding in all_bindings(graph.bindings):
-        if binding.value.uid in kept:
+        if binding.value.uid in kept or not _is_computation(binding):
             continue
+        if isinstance(binding.right, CallDPSLibrary) and binding.value not in outermost:
+            continue  # it may fail, and its branch or loop may not run
         right = binding.right
-        info = binding.value.info
-        if not isinstance(right, Call | CallTIR) or not isinstance(info, TensorInfo):
-            continue
         # A call without tensor operands may still depend on symbols.
         passed = right.scalars if isinstance(right, CallTIR) else ()
-        dims = None if info.shape is None else (*info.shape, *passed)
-        sized = dims is not None and all(const_value(d) is not None for d in dims)
+        sized = _is_sized(binding.value.info) and all(const_value(d) is not None for d in passed)
         if sized and all(_known(o, found) for o in operands_of(right)):
             found[binding.value] = binding
-    return found
+    return _with_whole_tuples(graph, found)
+
+
+def _is_computation(binding: Binding) -> bool:
+    """Return whether a binding computes a value from its operands, without other effects."""
+    match binding.right:
+        case Call() | CallTIR():
+            return isinstance(binding.value.info, TensorInfo)
+        case CallDPSLibrary(symbol=symbol):
+            return not has_external_effects(symbol)
+        case TupleItem():
+            return isinstance(binding.value.info, TensorInfo)
+        case _:
+            return False
+
+
+def _is_sized(info: Info) -> bool:
+    """Return whether all sizes of an annotation are constants."""
+    match info:
+        case TensorInfo(shape=shape):
+            return shape is not None and all(const_value(d) is not None for d in shape)
+        case TupleInfo(fields=fields):
+            return all(map(_is_sized, fields))
+        case _:
+            return False
+
+
+def _with_whole_tuples(graph: GraphFunc, found: dict[Value, Binding]) -> dict[Value, Binding]:
+    """Leave out the calls of which a tuple of results, and not only its fields, is used outside.
+
+    Prepared constants are tensors.
+    """
+    while True:
+        rest = [b for b in all_bindings(graph.bindings) if b.value not in found]
+        used = {*used_values(rest), *(o for o in graph.returned if isinstance(o, Value))}
+        whole = {v for v in found if v in used and isinstance(v.info, TupleInfo)}
+        if not whole:
+            return found
+        for value, binding in list(found.items()):
+            if value in whole or any(o in whole for o in operands_of(binding.right)):
+                whole.add(value)
+                del found[value]
 
 
 def _known(operand: Operand, lifted: dict[Value, Binding]) -> bool:
