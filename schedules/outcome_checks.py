@@ -4,7 +4,8 @@ Most steps keep the elements that each iteration of a loop accesses, and with th
 loop. Concurrent iterations that write packed elements must also write whole bytes, a vectorized
 loop that scans its lanes must have the form of a scan, and so must the block of each scan. The
 iterations that write segments between loaded integers are independent only if no access of theirs
-leaves its segment.
+leaves its segment. Lanes and threads combine a reduction only if it is the only update of its
+elements inside their loop, except by blocks without an init and with the same operator.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..ir.loop.nodes import Block, For, Let, PrimFunc, Stmt
 from ..ir.loop.scans import declaration_problems
 from ..ir.loop.visit import walk
 from ..ir.module import Module
-from ..ir.symbolic import const_value
+from ..ir.symbolic import Var, const_value, free_vars
 from .handles import block_ref, loop_ref
 from .problem import Problem
 from .requirement import CommonRequirement
@@ -56,8 +57,12 @@ def needs_outcome(func: object) -> bool:
     if known is None:
         packed = any(b.dtype.is_packed for b in (*func.buffer_params, *tree.allocs))
         unclear = packed or bool(tree.lets)
-        concurrent = unclear and any(loop.kind in _CONCURRENT for loop in tree.loops.values())
-        known = concurrent or any(map(_is_ordered, tree.blocks.values()))
+        concurrent = {loop.var for loop in tree.loops.values() if loop.kind in _CONCURRENT}
+        blocks = tree.blocks.values()
+        known = any(map(_is_ordered, blocks)) or (
+            bool(concurrent)
+            and (unclear or any(not concurrent.isdisjoint(_reduced(b)) for b in blocks))
+        )
         tree.memo["needs_outcome"] = known
     return known is True
 
@@ -71,17 +76,34 @@ def _is_ordered(block: Block) -> bool:
     return any(v.kind == "ordered" for v in block.iters)
 
 
+@lru_cache(maxsize=4096)
+def _reduced(block: Block) -> frozenset[Var]:
+    """Return the variables in the bindings of the reduction of a block."""
+    bindings = (v.binding for v in block.iters if v.kind == "reduce")
+    return frozenset[Var]().union(*map(free_vars, bindings))
+
+
 def _scans(block: Block) -> bool:
     return block.reducer is not None and _is_ordered(block)
 
 
-def _delicate(tree: Tree) -> Iterator[For]:
+def _delicate(tree: Tree, other: Tree) -> Iterator[For]:
+    """Yield the loops whose kind a step may break; ``other`` is the tree before or after it.
+
+    A loop that only combines a reduction keeps its kind if the step keeps the whole loop.
+    """
     for loop in tree.loops.values():
-        several = loop.kind in _CONCURRENT and const_value(loop.extent) != 1
-        blocks = tree.blocks_in(loop.body) if several else ()
+        if loop.kind not in _CONCURRENT or const_value(loop.extent) == 1:
+            continue
+        blocks = tree.blocks_in(loop.body)
         written = (b for block in blocks for b in written_buffers(block))
-        unclear = any(b.dtype.is_packed for b in written) or any(map(_is_ordered, blocks))
-        if unclear or (several and _loads_integers(loop.body)):
+        changed = other.loops.get(loop.uid) is not loop
+        if (
+            (changed and any(loop.var in _reduced(block) for block in blocks))
+            or any(b.dtype.is_packed for b in written)
+            or any(map(_is_ordered, blocks))
+            or _loads_integers(loop.body)
+        ):
             yield loop
 
 
@@ -96,13 +118,14 @@ def _scan_problems(old: Tree, new: Tree) -> Iterator[Problem]:
 
 
 def _loop_problems(old: Tree, new: Tree) -> Iterator[Problem]:
-    kept = {loop.uid: new.loops[loop.uid] for loop in _delicate(old) if loop.uid in new.loops}
-    for uid, loop in ({loop.uid: loop for loop in _delicate(new)} | kept).items():
+    kept = {loop.uid: new.loops[loop.uid] for loop in _delicate(old, new) if loop.uid in new.loops}
+    for uid, loop in ({loop.uid: loop for loop in _delicate(new, old)} | kept).items():
         before = old.loops.get(uid)
         scans = before is not None and before.kind == "vectorized" and scans_lanes(old, before)
         conflict = next(kind_conflicts(new, loop), None) if scans else None
         found = conflict or next(races(new, loop), None)
         if found is not None:
             where = () if before is None else (loop_ref(old.function.name, before),)
-            message = f"after this step, {found.reason}; loop {loop.var.name!r} is {loop.kind_text}"
+            kind = f"loop {loop.var.name!r} is {loop.kind_text}"
+            message = f"after this step, {kind}, but {found.reason}"
             yield Problem(CommonRequirement.INDEPENDENT, message, where)

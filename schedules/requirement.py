@@ -60,8 +60,9 @@ class CommonRequirement(Requirement):
     )
     INDEPENDENT = (
         "iterations of parallel and thread-bound loops write whole bytes of packed elements and "
-        "access their own segment between loaded integers, and "
-        "vectorized loops that scan their lanes have the form of a scan"
+        "access their own segment between loaded integers, vectorized loops that scan their lanes "
+        "have the form of a scan, and lanes and threads that combine a reduction keep the only "
+        "updates of its elements, or updates without an init and with the same operator"
     )
     SCANS = "the block of a scan keeps the form of a scan"
     ALLOCATED = "each temporary is used only in the loops whose iterations allocate it"

@@ -53,7 +53,8 @@ class CombineCrossThreadReductions(Pass):
         across threadIdx.x: C[i] = C_part[i]
 
     Other blocks may update the same elements with the same operator inside the reduction, such as
-    the rest of a partitioned loop. The init is then a separate nest before the reduction, and the
+    the rest of a partitioned loop; a declared reducer with several results has the same indices for
+    all of them. The init is then a separate nest before the reduction, and the
     partial results are added to the element. If a block inside the reduction reads the element, the
     partial results are combined before it, in each iteration of the loops around both.
 
@@ -152,7 +153,7 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
     op = None if found.declared is not None else found.reducer.name
     names, path = namer_of(func), around(func.body, block)
     whole = repeated_part(block, path)
-    inner = min((_unobserved(block, whole, b, op) for b in results), key=len)
+    inner = min((_unobserved(block, whole, b, found) for b in results), key=len)
     others = any(_other_accesses(block, whole[0], b) for b in results)
     if block.init is not None and (inner[0] is not whole[0] or others):
         return replace(func, body=without_init(func.body, block, names))
@@ -194,7 +195,7 @@ def _shape(target: Load, block: Block, path: tuple[Stmt, ...]) -> tuple[Expr, ..
 
 
 def _unobserved(
-    block: Block, path: tuple[Stmt, ...], result: Buffer, op: str | None
+    block: Block, path: tuple[Stmt, ...], result: Buffer, reduced: Reducing
 ) -> tuple[Stmt, ...]:
     """Return the outermost part of a reduction in which other statements only update the result."""
     axes = _axes(block, path)
@@ -202,7 +203,7 @@ def _unobserved(
         if not isinstance(loop, For):
             continue
         others = _other_accesses(block, loop, result)
-        found = [s for s in others if not _commutes(s, result, op)]
+        found = [s for s in others if not _commutes(s, result, reduced)]
         if not found:
             return path[position:]
         if loop.thread in axes:
@@ -236,10 +237,20 @@ def _accesses(block: Block, buffer: Buffer) -> bool:
     return any(a.buffer is buffer for a in (*loads(block), *stores(block)))
 
 
-def _commutes(other: Block | Let, result: Buffer, op: str | None) -> bool:
-    if op is None or not isinstance(other, Block):
+def _commutes(other: Block | Let, result: Buffer, reduced: Reducing) -> bool:
+    """Return whether a statement only updates a result by the operation of a reduction."""
+    if not isinstance(other, Block):
         return False
-    return scatter_updates(other).get(result) == op
+    if reduced.declared is None:
+        return scatter_updates(other).get(result) == reduced.reducer.name
+    found = reduction_of(other)
+    return (
+        other.init is None
+        and found is not None
+        and found.declared == reduced.declared
+        and [t.buffer for t in found.targets] == [t.buffer for t in reduced.targets]
+        and all(len({t.indices for t in x.targets}) == 1 for x in (found, reduced))
+    )
 
 
 def _named(statement: Block | Let) -> str:

@@ -143,3 +143,54 @@ def test_threads_do_not_share_a_copy_whose_layout_mixes_segments() -> None:
     assert "is bound to threadIdx.x" in str(error)
     sch.cache_read("s", "x", "local", "lambda d: (d // 3, d % 3)")
     assert violations(sch.module) == ()
+
+
+REDUCED = """
+n, k = symbols("n k", lower=0)
+
+@prim_func
+def f(x: Buffer[(n, k), i32], e: Out[(n,), i32], p: Out[(n,), i64]):
+    for j in range(k):
+        for i in range(n):
+            with block("find"):
+                vi, vj = spatial(i), reduce(j)
+                with init(): e[vi], p[vi] = i32(-2147483648), 9223372036854775807
+                e[vi], p[vi] = argmax(x[vi, vj], vj)
+"""
+
+SUMMED = """
+n, k = symbols("n k", lower=0)
+
+@prim_func
+def f(x: Buffer[(n, k), i32], e: Out[(n,), i32]):
+    for j in range(k):
+        for i in range(n):
+            with block("sum"):
+                vi, vj = spatial(i), reduce(j)
+                with init(): e[vi] = 0
+                e[vi] += x[vi, vj]
+"""
+
+
+@pytest.mark.parametrize("text", [REDUCED, SUMMED], ids=["argmax", "sum"])
+@pytest.mark.parametrize("verb", ["split", "loop_partition"])
+def test_threads_combine_a_reduction_of_one_block(text: str, verb: str) -> None:
+    """Each part of the loop would be a block that initializes its elements."""
+    sch = Schedule(parse(text), target=Target("simt"))
+    outer, inner = sch.split("j", (None, 4))
+    sch.bind(inner, "threadIdx.x")
+    rest = ("i", (None, 5), "epilogue") if verb == "split" else ("i", "n // 2")
+    error = rejected_for(sch, verb, *rest)
+    assert {p.requirement for p in error.problems} == {CommonRequirement.INDEPENDENT}
+    assert "loop 'j_1' is bound to threadIdx.x, but it binds a reduction of block" in str(error)
+    sch.split("i", (None, 5))
+    sch.reorder((outer, "i_0"))
+    assert violations(sch.module) == ()
+
+
+def test_a_step_elsewhere_keeps_the_loops_of_a_reduction() -> None:
+    """Steps check only the loops that they change."""
+    sch = Schedule(parse(REDUCED), target=Target("simt"))
+    sch.bind(sch.split("j", (None, 4))[1], "threadIdx.x")
+    sch.split("j_0", (None, 5), "epilogue")
+    assert violations(sch.module) == ()

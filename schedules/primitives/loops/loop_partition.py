@@ -104,11 +104,6 @@ class LoopPartition(Primitive):
             "runs in the second part, and the loop binds no spatial iteration variable"
         )
 
-        ONE_REDUCTION = (
-            "no parallel, vectorized or thread-bound loop around the loop or inside it binds a "
-            "reduction of several values, whose partial results are combined once"
-        )
-
     loop: LoopRef
     point: SymInt
 
@@ -122,18 +117,6 @@ class LoopPartition(Primitive):
                 "function",
                 (self.loop,),
             )
-        tree, loop = state.tree(self.loop.function), state.loop(self.loop)
-        for block in tree.blocks_in(loop.body):
-            if block.reducer is None:
-                continue
-            for other in tree.loops_above(block):
-                if other.kind != "serial" and "reduce" in bound_kinds(other, block):
-                    yield Problem(
-                        self.Requires.ONE_REDUCTION,
-                        f"loop {other.var.name!r} is {other.kind_text} and binds the reduction of "
-                        f"block {block.name!r}",
-                        (self.loop, block_ref(self.loop.function, block)),
-                    )
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the point is in range, and that no init runs in the second part."""

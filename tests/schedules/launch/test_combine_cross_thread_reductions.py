@@ -14,6 +14,7 @@ from tilewright.ir.kernel_errors import KernelStatementError
 from tilewright.ir.script import parse
 
 from tests.codegen.arrays import data, outputs
+from tests.codegen.gpu.running import agrees
 from tests.codegen.lower.passes.running import (
     GPU,
     both,
@@ -365,3 +366,43 @@ def f(x: Buffer[({rows}, 32), i32], y: Out[({rows},), i32]):
     exe = tilewright.compile(module, target=tilewright.Target("simt", arch="sm_80"))
     x = np.arange(rows * 32, dtype=np.int32).reshape(rows, 32)
     np.testing.assert_array_equal(exe(x), x.sum(axis=1))
+
+
+TWO_PARTS = """
+k = symbols("k", lower=0)
+
+@prim_func
+def f(x: Buffer[(7, k), i32], m: InOut[(7,), i32], p: InOut[(7,), i32]):
+    for k0 in range(ceildiv(k, 4)):
+        for k1 in thread(4, "threadIdx.x"):
+            for i in range(5):
+                with block("first"):
+                    vi, vk = spatial(7, i), reduce(k, k0 * 4 + k1)
+                    guard(k0 * 4 + k1 < k)
+                    {first} = argmax(x[vi, vk], vk)
+            for a in range({rows}):
+                with block("rest"):
+                    va, vb = spatial(7, a + {start}), reduce(k, k0 * 4 + k1)
+                    guard(k0 * 4 + k1 < k)
+                    {rest} = arg{op}(x[va, vb], vb)
+"""
+"""Two updates by a declared reducer inside the loop of the threads."""
+
+
+@pytest.mark.parametrize(("rows", "start"), [(2, 5), (4, 3)], ids=["disjoint", "overlapping"])
+@pytest.mark.parametrize("k", [0, 1, 4, 11])
+def test_other_updates_by_the_declared_reducer_of_a_reduction(rows, start, k):
+    names = {"first": "m[vi], p[vi]", "rest": "m[va], p[va]", "op": "max"}
+    func = program(TWO_PARTS.format(rows=rows, start=start, **names))
+    agrees(func, func, {"k": k})
+
+
+@pytest.mark.parametrize(
+    ("rest", "op"),
+    [("m[va], p[va]", "min"), ("p[va], m[va]", "max"), ("m[va], p[6 - va]", "max")],
+    ids=["another reducer", "exchanged results", "other pairs"],
+)
+def test_other_updates_that_do_not_commute_with_a_declared_reducer(rest, op):
+    names = {"first": "m[vi], p[vi]", "rest": rest, "op": op}
+    text = TWO_PARTS.format(rows=2, start=5, **names)
+    rejected(NAME, parse(text, check=False).prims[0], GPU, KernelStatementError, "inside this loop")

@@ -7,6 +7,7 @@ from tilewright.schedules.apply import prepared
 from tilewright.schedules.primitives.loops.loop_partition import LoopPartition
 from tilewright.schedules.requirement import CommonRequirement
 
+from tests.codegen.gpu.running import agrees
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
 from tests.strategies import outputs, symbols_of
 
@@ -126,7 +127,8 @@ def test_the_remainder_of_a_band_has_the_inits_of_its_rows():
     same_at(before, sch.module.prims[0], (1, 8, 18))
 
 
-def test_a_reduction_of_several_values_over_threads_is_not_partitioned():
+def test_a_reduction_of_several_values_over_threads_is_partitioned():
+    """The threads combine their partial results after each part."""
     sch = Schedule(
         parse("""
 k = symbols("k", lower=0)
@@ -143,8 +145,10 @@ def f(x: Buffer[(k,), f32], e: Out[(), f32], p: Out[(), i64]):
     outer, inner = sch.split("j", factors=(None, 4))
     sch.decompose_reduction("find", outer)
     sch.bind(inner, "threadIdx.x")
-    step = LoopPartition(outer, 0)
-    rejected(sch, step, LoopPartition.Requires.ONE_REDUCTION, "bound to threadIdx.x")
+    before = sch.module.prims[0]
+    sch.loop_partition(outer, "k // 8")
+    for k in (0, 1, 8, 19):
+        agrees(sch.module.prims[0], before, {"k": k})
 
 
 def test_a_scan_of_lanes_is_not_divided():
