@@ -306,7 +306,7 @@ def at_entry(scope: Scope, claim: Bool, symbols: frozenset[Var]) -> Answer:
     if FALSE in runs or is_proved(claim, known):
         return Answer("proved")
     if claim is FALSE or is_proved(negate(claim), known):
-        return Answer("outside")
+        return Answer("outside" if known.consistent else "proved")
     return Answer("checked", any_of(*(negate(p) for p in runs), claim))
 
 

@@ -7,6 +7,7 @@ import pytest
 from tilewright.ir.analysis.bounds import bounded_accesses, least, status_counts
 from tilewright.ir.analysis.scopes import Binder
 from tilewright.ir.graph.operators import lower_call
+from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, minimum, to_text, var
 
 from tests.ir.graph.cases import LOOP_CASES
@@ -84,6 +85,24 @@ def test_an_empty_loop_needs_no_check() -> None:
     (access,) = (a for a in bounded_accesses(unverified(text).prim("f")) if a.buffer.name == "x")
     assert "n <= 0" in to_text(access.check)
     assert "m <= 0" in to_text(access.check)
+
+
+@pytest.mark.parametrize("fact", ["k == 0", "k * m == 0 and m == 2", "m == 3 and k + m == 3"])
+def test_an_access_of_a_loop_without_iterations_is_not_outside(fact: str) -> None:
+    text = f"""
+k = symbols("k", lower=0)
+m = symbols("m", lower=0)
+@prim_func
+def f(x: Buffer[(k, m), f32], y: InOut[(6,), f32]):
+    fact({fact}, "given", by="entry_check")
+    t = alloc((2, 0), f32)
+    for i in range(6):
+        for j in range(k):
+            t[j, 0] = 1.0
+            y[i] = t[j, 0]
+"""
+    access, *_ = (a for a in bounded_accesses(parse(text).prim("f")) if a.buffer.name == "t")
+    assert access.status == "proved"
 
 
 def test_branches_and_guards_bound_an_access() -> None:
