@@ -23,9 +23,8 @@ from ..ir.kernel_errors import (
     UnboundKernelError,
     WarpError,
 )
-from ..ir.loop.nodes import INTRINSIC, Buffer, For, PrimFunc, Stmt
+from ..ir.loop.nodes import INTRINSIC, Buffer, For, PrimFunc
 from ..ir.loop.visit import children, walk
-from ..ir.symbolic import const_value
 from ..target.effective import effective_target, merged_target
 from ..target.gpus import BLOCK_AXES, THREAD_AXES
 from ..target.host import with_level
@@ -35,7 +34,6 @@ from .handles import BlockRef, BufferRef, FunctionRef, Handle, LoopRef, refs_of
 from .launch.compact_thread_buffers import compacted_buffers
 from .launch.launch_axes import launch_axes
 from .launch.launch_limits import check_axis, check_threads
-from .launch.parallel_loops import check_parallel_loop
 from .launch.passes import PREPARATION
 from .launch.shared_memory import check_shared, shared_memory
 from .launch.threads import Threads
@@ -204,30 +202,16 @@ def _limits_exceeded(
 ) -> Iterator[KernelProgramError]:
     axes, _ = launch_axes(func)
     threads = Threads(tuple(a for a in axes if a.tag in THREAD_AXES))
-    loops = [x for x in _executed(func.body) if isinstance(x, For) and x.kind == "parallel"]
     checks: list[Callable[[], None]] = [
         *(partial(check_axis, func.name, axis, target) for axis in axes),
         partial(check_threads, func.name, axes, target),
         lambda: check_shared(func.name, shared_memory(func, buffers, threads), target),
-        *(partial(check_parallel_loop, loop, func.name) for loop in loops),
     ]
     for run in checks:
         try:
             run()
         except KernelProgramError as error:
             yield _detached(error)
-
-
-def _executed(body: Stmt) -> Iterator[Stmt]:
-    """Yield the statements that lowering keeps: those outside of loops without iterations."""
-    stack = [body]
-    while stack:
-        top = stack.pop()
-        extent = const_value(top.extent) if isinstance(top, For) else None
-        if extent is not None and extent <= 0:
-            continue
-        yield top
-        stack.extend(reversed(children(top)))
 
 
 def _detached(error: KernelProgramError) -> KernelProgramError:

@@ -6,6 +6,7 @@ from typing import Final
 
 from .check_instructions import CheckInstructions
 from .check_interblock_memory import CheckInterblockMemory
+from .check_parallel_loops import CheckParallelLoops
 from .combine_cross_thread_reductions import CombineCrossThreadReductions
 from .compact_thread_buffers import CompactThreadBuffers
 from .decompose_reductions import DecomposeReductions
@@ -28,6 +29,7 @@ PREPARATION: Final[tuple[Pass, ...]] = (
     LowerVirtualThreads(),
     UnifyThreadBindings(),
     CheckInterblockMemory(),
+    CheckParallelLoops(),
 )
 """The passes before temporaries get their scope; CPUs check only the first one for a launch."""
 

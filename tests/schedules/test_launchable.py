@@ -277,13 +277,15 @@ def test_random_schedules(seed):
         assert agrees(func, target), str(walk.schedule)
 
 
-def test_a_parallel_loop_in_a_loop_without_iterations_is_not_lowered():
+@pytest.mark.parametrize(("outer", "inner", "guard"), [(0, 2, 0), (2, 0, 0), (2, 2, 2), (2, 2, 0)])
+def test_a_parallel_loop_is_a_problem_whether_it_is_executed_or_not(outer, inner, guard):
     body = (
         '    for i in thread(32, "blockIdx.x"):\n        y[i] = x[i]\n'
-        "        for j in range({extent}):\n            for k in parallel(2):\n"
-        "                y[i] = x[k]\n"
+        f"        for j in range({outer}):\n            for k in parallel({inner}):\n"
+        '                with block("never"):\n'
+        "                    vi, vk = spatial(32, i), spatial(32, k)\n"
+        f"                    guard(j >= {guard})\n"
+        "                    y[vi] = x[vk]\n"
     )
-    given = state(body.replace("{extent}", "0"))
-    assert not given.launchable(SM_80, "f")
-    lower_kernel(given.module.prim("f"), SM_80)
-    assert only(body.replace("{extent}", "2")).requirement is Launchable.STATEMENT
+    assert only(body).requirement is Launchable.STATEMENT
+    assert agrees(state(body).module.prim("f"), SM_80)

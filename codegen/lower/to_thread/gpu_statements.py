@@ -34,7 +34,6 @@ from ....ir.thread.operations.nvidia import TRAP
 from ....ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER, VectorType
 from ....schedules.intrinsics.registry import intrinsic_of
 from ....schedules.launch.annotations import ACROSS, ATOMIC, SEPARATOR
-from ....schedules.launch.parallel_loops import check_parallel_loop
 from ....schedules.launch.shared_memory import ALIGNMENT, alignment_of, partial_bytes, partial_name
 from ....schedules.launch.threads import Threads
 from ....target.gpus import THREAD, WARP
@@ -111,8 +110,6 @@ class ThreadLowering(StatementLowering):
             if intrinsic_of(statement) is not None:
                 self._tensor(statement, context)
                 return
-        if isinstance(statement, loop.For):
-            check_parallel_loop(statement, self._name)
         super().statement(statement, context)
 
     @staticmethod

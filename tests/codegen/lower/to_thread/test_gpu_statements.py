@@ -1,35 +1,16 @@
-"""Statements of a GPU thread, and statements that a GPU kernel does not support."""
+"""Statements of a GPU thread."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tilewright.codegen.lower import lower_kernel
-from tilewright.ir.kernel_errors import KernelStatementError
 from tilewright.ir.script import parse
 from tilewright.ir.thread.nodes import AtomicUpdate
 from tilewright.ir.thread.visit import walk
 from tilewright.target.target import Target
 
 from tests.codegen.gpu.running import launch
-
-COPY = """
-n = symbols("n", lower=1)
-
-@prim_func
-def copy(x: Buffer[(n, 64), i32], y: Out[(n, 64), i32]):
-    for i in parallel(n):
-        for a in thread(64, "threadIdx.x"):
-            with block("copy"):
-                vi, va = spatial(i), spatial(a)
-                y[vi, va] = x[vi, va]
-"""
-
-
-def test_a_parallel_loop():
-    with pytest.raises(KernelStatementError, match="loop 'i' is a parallel loop"):
-        lower_kernel(parse(COPY).prims[0], Target("simt"))
 
 
 def test_a_vectorized_loop_of_atomic_updates_is_unrolled():
