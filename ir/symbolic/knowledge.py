@@ -17,7 +17,7 @@ from .conditions import equality_of
 from .errors import InvalidSymbolError
 from .predicates import FALSE, TRUE, And, Cmp, Eq, Le, Lt
 from .rule import Knowledge
-from .search import Search
+from .search import Search, deltas_of
 from .terms import Const, Mod, linear_terms
 from .traverse import substitute
 
@@ -51,7 +51,7 @@ def refine(predicates: Iterable[Bool]) -> Refinement:
     for _ in range(_ROUNDS):
         changed = _solve_equalities(refinement) | _tighten(refinement)
         refinement.remaining = list(dict.fromkeys(_flat(refinement.remaining)))
-        if FALSE in refinement.remaining:
+        if FALSE in refinement.remaining or _exclude_each_other(refinement.remaining):
             refinement.contradictory = True
         if refinement.contradictory or not changed:
             break
@@ -64,6 +64,20 @@ def _flat(predicates: Iterable[Bool]) -> Iterator[Bool]:
             yield from p.args
         elif p is not TRUE:
             yield p
+
+
+def _exclude_each_other(predicates: Iterable[Bool]) -> bool:
+    """Return whether two comparisons have no common solution, such as ``a <= b`` and ``a > b``."""
+    constants: dict[frozenset[tuple[Expr, int]], int] = {}
+    for p in predicates:
+        for delta in deltas_of(p):
+            terms, constant = linear_terms(delta)
+            opposite = constants.get(frozenset([(term, -c) for term, c in terms]))
+            if opposite is not None and opposite + constant > 0:
+                return True
+            key = frozenset(terms)
+            constants[key] = max(constant, constants.get(key, constant))
+    return False
 
 
 def _solve_equalities(refinement: Refinement) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from math import gcd
 from typing import NamedTuple
 
-from .base import Expr, Var
+from .base import Bool, Expr, Var
 from .predicates import Cmp, Eq, Le, Lt
 from .rule import ceiling
 from .rules.comparison import common_factors
@@ -42,7 +42,7 @@ class Search:
         self._answers: dict[Expr, bool] = {}
         self._orders: dict[Expr, list[tuple[Expr, int, Expr]]] = {}
         for p in comparisons:
-            for delta in _deltas(p):
+            for delta in deltas_of(p):
                 for term, c in linear_terms(delta)[0]:
                     lead = factors_of(term)[0]
                     self._orders.setdefault(lead, []).append((term, c, delta))
@@ -62,8 +62,8 @@ class Search:
         return found
 
 
-def _deltas(p: Cmp) -> tuple[Expr, ...]:
-    """Return terms that are ``<= 0`` by a comparison."""
+def deltas_of(p: Bool) -> tuple[Expr, ...]:
+    """Return the terms that are ``<= 0`` by a condition; none if it is not a comparison."""
     if isinstance(p, (Le, Lt)):
         return (p.delta,)
     return (p.delta, -p.delta) if isinstance(p, Eq) else ()

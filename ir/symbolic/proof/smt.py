@@ -22,13 +22,13 @@ def decide(goal: Goal, budget_ms: int) -> Proof | None:
     """Prove or refute a goal; None if z3 cannot decide it within its resource limit."""
     import z3
 
+    roots = [goal.reduced, *goal.remaining]
+    if sum(len(postorder(root)) for root in roots) > _SIZE_LIMIT:
+        return None
     context = z3.Context()  # a context in use has other heuristics after other goals
     solver = z3.Solver(ctx=context)
     solver.set("rlimit", budget_ms * _RESOURCES_PER_MS)
     translation = _Translation(context)
-    roots = [goal.reduced, *goal.remaining]
-    if sum(len(postorder(root)) for root in roots) > _SIZE_LIMIT:
-        return None
     claim, *facts = [translation.condition(root) for root in roots]
     solver.add(z3.Not(claim), *facts, *translation.side)
     outcome = solver.check()

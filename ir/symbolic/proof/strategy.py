@@ -88,11 +88,11 @@ def _make_goal(claim: Bool, facts: frozenset[Bool]) -> Goal:
 
 
 def _run_provers(claim: Bool, facts: frozenset[Bool], budget_ms: int) -> Proof:
+    if simplifier_for(facts).knowledge.refinement.contradictory:
+        return Proved("contradictory facts")
     goal = _make_goal(claim, facts)
     if goal.reduced is TRUE:
         return Proved("bounds and rewriting")
-    if goal.simplifier.knowledge.refinement.contradictory:
-        return Proved("contradictory facts")
     sample = sampling.refute(goal)
     if sample is not None:
         return Refuted(sample)

@@ -300,6 +300,28 @@ def test_counterexample_prints() -> None:
     assert all(isinstance(v, Var) for v in answer.counterexample)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "excluded"),
+    [
+        (x <= y * 8 + 768, x > y * 8 + 768, True),
+        (x * x <= y * y, x * x > y * y + 3, True),
+        (x <= y * 8 + 768, x >= y * 8 + 768, False),
+        (eq(x % 3, y % 3), x % 3 <= y % 3, False),
+    ],
+    ids=str,
+)
+def test_comparisons_that_exclude_each_other(monkeypatch, first, second, excluded) -> None:
+    """Contradictory facts prove a claim without a search, although its terms are complicated."""
+    claim = ne((x * y) // 7 + y, (y * y) // 5)
+    monkeypatch.setattr(strategy.Simplifier, "reduce", None)
+    facts = frozenset((first, second, y >= c))
+    if excluded:
+        assert strategy.decide(claim, facts, 50) == Proved("contradictory facts")
+    else:
+        with pytest.raises(TypeError):
+            strategy.decide(claim, facts, 50)
+
+
 def test_many_facts_do_not_hide_the_few_that_matter() -> None:
     extents = [var(f"n{k}", lower=1) for k in range(8)]
     loops = [var(f"i{k}") for k in range(8)]
