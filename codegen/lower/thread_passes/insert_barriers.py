@@ -8,8 +8,9 @@ twice, the second time with the accesses of the previous iteration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import ClassVar, Final, Self
 
 from ....ir.analysis.thread_accesses import AccessKey, ThreadAccesses
@@ -18,7 +19,6 @@ from ....ir.kernel_errors import AsyncOperationError, DivergentBarrierError
 from ....ir.loop.nodes import INTRINSIC, Block, PrimFunc
 from ....ir.loop.visit import walk
 from ....ir.symbolic import Bool, Expr, Facts, Var, const_value, is_proved
-from ....ir.symbolic.terms import linear_terms
 from ....ir.thread.function import ThreadFunc
 from ....ir.thread.nodes import (
     Barrier,
@@ -47,6 +47,7 @@ from ....schedules.launch.annotations import (
 from ....schedules.launch.lowering_pass import GPU, ThreadPass
 from ....target.gpus import THREAD_AXES
 from ....target.target import Target
+from ..analysis.access_sets import AccessClasses, AccessSet
 from ..analysis.memory_effects import MemoryAccess, fixed_axes, may_conflict, memory_accesses
 
 
@@ -175,42 +176,43 @@ class _BarrierInsertion:
         self._own_parts = known.own_parts
         self._repeated = known.repeated
         self._accesses = known.accesses
+        self._classes = AccessClasses()
+        self._statements: dict[tuple[object, ...], tuple[Stmt, tuple[MemoryAccess, ...]]] = {}
+        self._ordered: dict[tuple[int, int], bool] = {}
         self._answers: dict[tuple[int, int, int], bool] = {}
-        self._separate: dict[tuple[AccessKey, AccessKey, frozenset[Var]], bool] = {}
-        self._classes: dict[tuple[object, ...], int] = {}
-        self._known: dict[int, tuple[MemoryAccess, int, int]] = {}
+        self._separate: dict[tuple[frozenset[AccessKey], frozenset[Var]], bool] = {}
         self._proofs = 0
 
     def body(
-        self, body: Body, before: list[MemoryAccess], point: _ProgramPoint
-    ) -> tuple[Body, list[MemoryAccess]]:
+        self, body: Body, before: Iterable[MemoryAccess], point: _ProgramPoint
+    ) -> tuple[Body, AccessSet]:
         """Insert barriers into a list; also return the accesses since the last barrier."""
         out: list[Stmt] = []
-        pending = list(before)
+        pending = self._set(before)
         for statement in body:
             if isinstance(statement, Let) and self._varies(statement.value, point):
                 point = replace(point, varying=point.varying | {statement.var})
             match statement:
                 case Barrier(scope="block"):
-                    pending = []
+                    pending = self._set()
                     out.append(statement)
                 case Loop() | While() | If():
                     pending = self._nested(statement, pending, point, out)
                 case _:
-                    own = memory_accesses(statement, point.threads)
-                    pending = self._wait(pending, list(own), point, out, statement)
-                    pending.extend(own)
+                    own = self._own(statement, point)
+                    pending = self._wait(pending, self._set(own), point, out, statement)
+                    pending.update(own)
                     out.append(statement)
         return tuple(out), pending
 
     def _wait(
         self,
-        pending: list[MemoryAccess],
-        own: list[MemoryAccess],
+        pending: AccessSet,
+        own: AccessSet,
         point: _ProgramPoint,
         out: list[Stmt],
         statement: Stmt,
-    ) -> list[MemoryAccess]:
+    ) -> AccessSet:
         """Insert a barrier before a statement if it needs one."""
         found = self._conflict(pending, own)
         if found is None:
@@ -218,46 +220,60 @@ class _BarrierInsertion:
         if point.divergent is not None:
             self._reject(*found, point.divergent)
         out.append(Barrier("block", _source(statement)))
-        return []
+        return self._set()
+
+    def _set(self, *parts: Iterable[MemoryAccess]) -> AccessSet:
+        """Return the accesses of several collections, in order."""
+        return AccessSet(self._classes, chain(*parts))
+
+    def _own(self, statement: Stmt, point: _ProgramPoint) -> tuple[MemoryAccess, ...]:
+        """Return the accesses of a statement without nested ones; each is examined once."""
+        key = id(statement), *point.threads.items()
+        found = self._statements.get(key)
+        if found is None:
+            found = statement, memory_accesses(statement, point.threads)
+            self._statements[key] = found
+        return found[1]
 
     def _nested(
         self,
         statement: Loop | While | If,
-        pending: list[MemoryAccess],
+        pending: AccessSet,
         point: _ProgramPoint,
         out: list[Stmt],
-    ) -> list[MemoryAccess]:
+    ) -> AccessSet:
         inner = self._inside(statement, point)
         if isinstance(statement, If):
             return self._branch(statement, pending, point, inner, out)
-        body, tail = self.body(statement.body, [], inner[0])
+        body, tail = self.body(statement.body, (), inner[0])
         after = _after(statement)
-        heads = [after(t) for t in self._head(body, inner[0])]
+        first = self._head(body, inner[0])
+        heads = self._set(after(t) for t in first)
         pending = self._wait(pending, heads, point, out, statement)
-        again = [after(t) for t in tail]
-        if self._conflict(again, self._head(body, inner[0])) is not None:
+        again = self._set(after(t) for t in tail)
+        if self._conflict(again, first) is not None:
             body, tail = self.body(statement.body, again, inner[0])
         out.append(replace(statement, body=body))
-        return _merged(pending, [after(t) for t in tail])
+        return self._set(pending, (after(t) for t in tail))
 
     def _branch(
         self,
         branch: If,
-        pending: list[MemoryAccess],
+        pending: AccessSet,
         point: _ProgramPoint,
         inner: list[_ProgramPoint],
         out: list[Stmt],
-    ) -> list[MemoryAccess]:
+    ) -> AccessSet:
         done = [
-            self.body(part, [], where)
+            self.body(part, (), where)
             for part, where in zip((branch.then, branch.otherwise), inner, strict=True)
         ]
-        heads = [
-            t for (part, _), where in zip(done, inner, strict=True) for t in self._head(part, where)
-        ]
+        heads = self._set(
+            *(self._head(part, where) for (part, _), where in zip(done, inner, strict=True))
+        )
         pending = self._wait(pending, heads, point, out, branch)
         out.append(replace(branch, then=done[0][0], otherwise=done[1][0]))
-        return _merged(pending, done[0][1], done[1][1])
+        return self._set(pending, done[0][1], done[1][1])
 
     def _inside(self, statement: Loop | While | If, point: _ProgramPoint) -> list[_ProgramPoint]:
         """Return the program points of the nested statement lists."""
@@ -290,9 +306,9 @@ class _BarrierInsertion:
                 return True
         return False
 
-    def _head(self, body: Body, point: _ProgramPoint) -> list[MemoryAccess]:
+    def _head(self, body: Body, point: _ProgramPoint) -> AccessSet:
         """Return the accesses of a list before its first barrier."""
-        found: list[MemoryAccess] = []
+        found = self._set()
         for statement in body:
             if isinstance(statement, Barrier):
                 break
@@ -300,60 +316,61 @@ class _BarrierInsertion:
                 inner = self._inside(statement, point)
                 after = _after(statement)
                 for part, where in zip(bodies(statement), inner, strict=True):
-                    found.extend(after(t) for t in self._head(part, where))
+                    found.update(after(t) for t in self._head(part, where))
             else:
-                found.extend(memory_accesses(statement, point.threads))
-        return _merged(found)
+                found.update(self._own(statement, point))
+        return found
 
     def _conflict(
-        self, first: list[MemoryAccess], second: list[MemoryAccess]
+        self, first: AccessSet, second: AccessSet
     ) -> tuple[MemoryAccess, MemoryAccess] | None:
-        later: dict[int, list[tuple[MemoryAccess, int, int]]] = {}
-        for b in second:
-            later.setdefault(id(b.base), []).append((b, *self._class(b)))
-        for a in first:
-            if id(a.base) not in later:
+        """Return a pair of accesses that need a barrier between them; None if there is none."""
+        for kind, starts, other, ends in first.pairs_of_classes(second):
+            if self._is_ordered(kind, other, starts, ends):
                 continue
-            kind, constant = self._class(a)
-            for b, other, end in later[id(a.base)]:
-                if not (a.write or b.write) or self._once(a, b):
-                    continue
-                key = kind, other, end - constant
-                if key not in self._answers:
-                    self._answers[key] = self._may_conflict(a, b)
-                if self._answers[key]:
-                    return a, b
+            for start, a in starts.items():
+                for end, b in ends.items():
+                    key = kind, other, end - start
+                    if key not in self._answers:
+                        self._answers[key] = self._may_conflict(a, b)
+                    if self._answers[key]:
+                        return a, b
         return None
+
+    def _is_ordered(
+        self,
+        kind: int,
+        other: int,
+        starts: Mapping[int, MemoryAccess],
+        ends: Mapping[int, MemoryAccess],
+    ) -> bool:
+        """Return whether accesses of two classes never need a barrier, whatever their offsets."""
+        found = self._ordered.get((kind, other))
+        if found is None:
+            a, b = next(iter(starts.values())), next(iter(ends.values()))
+            found = not (a.write or b.write) or self._once(a, b)
+            self._ordered[kind, other] = found
+        return found
 
     def _may_conflict(self, a: MemoryAccess, b: MemoryAccess) -> bool:
         """Return whether neither their addresses nor their loops prove that accesses differ.
 
-        The proof about loops is about all copies of a statement, so it is reused for the others.
+        The proof about loops is about all copies of a statement, in either order, so it is reused.
         """
         first, second = (_access_key(access) for access in (a, b))
         if self._accesses is None or first is None or second is None:
             return self._may_overlap(a, b)
-        key = first, second, a.loops | b.loops
+        key = frozenset((first, second)), a.loops | b.loops
         if self._separate.get(key) or not self._may_overlap(a, b):
             return False
         if key not in self._separate:
-            self._separate[key] = self._accesses.are_disjoint(*key, self._prove)
+            ended = a.loops | b.loops
+            self._separate[key] = self._accesses.are_disjoint(first, second, ended, self._prove)
         return not self._separate[key]
 
     def _may_overlap(self, a: MemoryAccess, b: MemoryAccess) -> bool:
         repeated = a.source.uid in self._repeated
         return may_conflict(a, b, self._axes, self._prove, repeated=repeated)
-
-    def _class(self, access: MemoryAccess) -> tuple[int, int]:
-        """Return a number for all accesses that differ in a constant offset, and that offset."""
-        found = self._known.get(id(access))
-        if found is None:
-            constant = 0 if access.offset is None else linear_terms(access.offset)[1]
-            shifted = None if access.offset is None else access.offset - constant
-            kind = _key(replace(access, offset=shifted))
-            number = self._classes.setdefault(kind, len(self._classes))
-            found = self._known[id(access)] = access, number, constant
-        return found[1:]
 
     def _prove(self, claim: Bool, facts: Facts = NOTHING) -> bool:
         """Return whether a claim is proved; claims beyond the limit count as unknown."""
@@ -415,18 +432,3 @@ def _after(statement: Stmt) -> Callable[[MemoryAccess], MemoryAccess]:
         variable = statement.var
         return lambda access: access.after(variable)
     return lambda access: access
-
-
-def _merged(*lists: list[MemoryAccess]) -> list[MemoryAccess]:
-    """Merge accesses; those that differ only in their copy of a statement are kept once."""
-    found: dict[tuple[object, ...], MemoryAccess] = {}
-    for access in (t for one in lists for t in one):
-        found.setdefault(_key(access), access)
-    return list(found.values())
-
-
-def _key(access: MemoryAccess) -> tuple[object, ...]:
-    """Return the properties that distinguish accesses: all but the copy of the statement."""
-    fixed = tuple(access.fixed.items())
-    point = (access.base, access.offset, access.size, access.write, access.atomic)
-    return (*point, access.loops, fixed, access.source.uid)

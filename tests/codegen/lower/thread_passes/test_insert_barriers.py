@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -83,6 +84,32 @@ def test_golden(golden):
 )
 def test_conflicts(body, count):
     assert barriers(*body) == count
+
+
+def test_the_cost_of_copies_of_statements_is_linear():
+    """Unrolled loops make hundreds of copies; two reads or two copies need no comparison."""
+
+    def calls(copies):
+        count = 0
+
+        def counted(frame, event, argument):
+            nonlocal count
+            count += event == "call"
+
+        body = [
+            Store(Address(Y, X * 4 + 256 * k, 4), Load(WORD, Address(S, X * 4 + 256 * k, 4)))
+            for k in range(copies)
+        ]
+        func = kernel(*body)
+        sys.setprofile(counted)
+        try:
+            InsertBarriers(disjoint=frozenset()).run(func, SIMT)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    calls(200)
+    assert calls(200) < 2.5 * calls(100)
 
 
 def test_a_block_of_one_thread_needs_no_barrier():
