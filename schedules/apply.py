@@ -108,6 +108,11 @@ class Primitive(Step):
 
         The state is that of the block around the targets; the given one is that of the caller.
         """
+        for problem in self.violations(state, given):
+            yield problem if state.inside is None else _with_legal_fixes(problem, given)
+
+    def violations(self, state: State, given: State) -> Iterator[Problem]:
+        """Yield the problems; a fix that is legal inside of a block may not be legal around it."""
         found = False
         phases = (
             given.missing(self),
@@ -148,6 +153,18 @@ class Primitive(Step):
     def misplaced(self, error: AllocationScopeError) -> Problem:
         """Return the problem that a use of a temporary would leave the scope of its allocation."""
         return Problem(CommonRequirement.ALLOCATED, error.message, tuple(self.handles()))
+
+
+def _with_legal_fixes(problem: Problem, state: State) -> Problem:
+    """Return a problem with the fixes that violate no requirement themselves."""
+
+    def is_legal(fix: Step) -> bool:
+        if not isinstance(fix, Primitive):
+            return True
+        inside, _ = lifted(entered(state, fix), fix)
+        return next(fix.violations(inside, state), None) is None
+
+    return replace(problem, fixes=tuple(filter(is_legal, problem.fixes)))
 
 
 class Query(Step):

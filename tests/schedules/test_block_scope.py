@@ -338,6 +338,33 @@ def test_loops_around_the_block():
     accepted(sch, CacheRead(mm, buffer, "local"))
 
 
+REDUCED = """
+n, k = symbols("n k", lower=0)
+
+@prim_func
+def reduced(x: Buffer[(n, k), i32], y: InOut[(n,), i32]):
+    for i in {kind}(n):
+        with block("rows"):
+            wi = spatial(i)
+            for j in range(k):
+                for r in range(1):
+                    with block("y"):
+                        vi, vj = spatial(wi), reduce(j)
+                        with init(): y[vi] = 0
+                        y[vi] += x[vi, vj]
+"""
+
+
+@pytest.mark.parametrize(("kind", "count"), [("range", 1), ("vectorized", 0)])
+def test_a_fix_inside_of_a_block_is_legal_around_it(kind, count):
+    """A step inside of a block around which a loop is vectorized is not legal."""
+    sch = Schedule(parse(REDUCED.format(kind=kind)))
+    (problem,) = sch.check(DecomposeReduction(sch.get_block("y"), sch.get_loop("r")))
+    assert problem.requirement is DecomposeReduction.Requires.OUTERMOST_REDUCTION
+    assert len(problem.fixes) == count
+    assert not any(sch.check(fix) for fix in problem.fixes)
+
+
 GUARDED = """
 n = symbols("n", lower=0)
 
