@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ..symbolic import Var, free_vars
+from .appends import append_axis
+from .loops import varying_symbols
 from .nodes import (
     Binding,
     Branch,
@@ -23,8 +26,18 @@ from .nodes import (
     TupleInfo,
     TupleItem,
     Value,
+    operand_info,
 )
-from .visit import all_bindings, branches_of, operands_of, params_of, used_operands
+from .visit import (
+    all_bindings,
+    branches_of,
+    defining_infos,
+    info_terms,
+    operands_of,
+    param_symbols,
+    params_of,
+    used_operands,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +103,9 @@ class InPlaceUpdates:
         self._positions: dict[Value, int] = {}
         self._otherwise: dict[Value, range] = {}
         self._writes: list[tuple[Value, Roots]] = []
+        self._next: dict[Value, Value] = {}
+        self._varying: dict[Value, frozenset[Var]] = {}
+        self._symbols = param_symbols(self.func)
         self._skipped: list[range] = []
         self._written = {p.value for p in self.func.params if p.access != "in"}
         self._read_only = {p.value for p in self.func.params if p.access == "in"}
@@ -119,6 +135,10 @@ class InPlaceUpdates:
     def in_place(self, value: Value) -> bool:
         """Return whether an update operator with this result can change a parameter in place."""
         return self.reasons.get((value, 0), "unknown") == ""
+
+    def grows(self, value: Value) -> bool:
+        """Return whether a value is a carried value with more elements, in the same block."""
+        return value in self._next and self.reasons.get((value, 0), "unknown") == ""
 
     def roots(self, operand: Operand) -> Roots:
         """Return the memory that may hold an operand."""
@@ -198,6 +218,8 @@ class InPlaceUpdates:
                 self._bindings(branch.bindings)
                 self._skipped.pop()
             self._define(binding.value, self._made(binding))
+            for info in defining_infos(binding):
+                self._symbols.update(t for t in info_terms(info) if isinstance(t, Var))
 
     def _params(self, value: Value, loop: Loop) -> None:
         """Set the memory of the values of an iteration.
@@ -205,6 +227,19 @@ class InPlaceUpdates:
         A carried value is in the memory of its initial value if that is not used otherwise.
         """
         given = [p.given for p in loop.carried]
+        self._varying[value] = frozenset(varying_symbols(loop, self._symbols))
+        self._symbols |= self._varying[value]
+        body = {b.value: b.right for b in loop.body.bindings}
+        for param, own in zip(loop.carried, loop.next_values, strict=False):
+            right = body.get(own) if isinstance(own, Value) else None
+            if isinstance(own, Value) and right is not None and append_axis(right) is not None:
+                first, *parts = operands_of(right)
+                if (
+                    first is param.value
+                    and self._varies(value, first)
+                    and not any(self._varies(value, part) for part in parts)
+                ):  # parts as large as the value would be copied twice
+                    self._next[own] = param.value
         for k, param in enumerate(loop.carried):
             reason = self.reasons[value, k] = self._obstacle(value, given, k)
             self._written.add(param.value)
@@ -218,6 +253,8 @@ class InPlaceUpdates:
         match right:
             case CallTIR():
                 return tuple(self._kernel(value, right))
+            case Call(args=args) | CallDPSLibrary(args=args) if value in self._next:
+                return (self._append(value, args),)
             case Call(op=op, args=args):
                 return (self._operator(value, op, args),)
             case CallDPSLibrary(outputs=outputs):
@@ -231,11 +268,38 @@ class InPlaceUpdates:
                 return (fields[index] if 0 <= index < len(fields) else self.roots(whole),)
             case IfElse(then=then, otherwise=otherwise):
                 return self._merged(then, otherwise)
-            case Loop(carried=carried):
-                stacked = (_own(value, k) for k in range(len(carried), len(right.body.results)))
-                return (*(self.roots(p.value) for p in carried), *stacked)
+            case Loop():
+                self._symbols -= self._varying[value]
+                return tuple(self._loop(value, right))
             case _:
                 return (_own(value),)
+
+    def _varies(self, loop: Value, operand: Operand) -> bool:
+        """Return whether the shape of an operand may differ between iterations."""
+        terms = info_terms(operand_info(operand))
+        return any(free_vars(t) & self._varying[loop] for t in terms)
+
+    def _loop(self, value: Value, loop: Loop) -> Iterator[Roots]:
+        """Yield the memory of the results of a loop.
+
+        A carried value whose shape varies ends in the memory of its initial value or in a block.
+        """
+        for k, param in enumerate(loop.carried):
+            roots = self.roots(param.value)
+            yield roots | _own(value, k) if self._varies(value, param.value) else roots
+        for k in range(len(loop.carried), len(loop.body.results)):
+            yield _own(value, k)
+
+    def _append(self, value: Value, args: Sequence[Operand]) -> Roots:
+        """Return the memory of the next value of a carried value that grows at its end.
+
+        The block of the carried value moves, so that the value must not be used later.
+        """
+        reason = self.reasons[value, 0] = self._obstacle(value, args, 0)
+        if reason:
+            return _own(value)
+        self._writes.append((value, self.roots(args[0])))
+        return self.roots(args[0]) | _own(value)
 
     def _operator(self, value: Value, op: str, args: Sequence[Operand]) -> Roots:
         """Return the memory of the result of an operator.

@@ -13,6 +13,7 @@ from .nodes import (
     Binding,
     Branch,
     GraphFunc,
+    GrowTensor,
     IfElse,
     Kill,
     Loop,
@@ -101,7 +102,7 @@ class LiveRanges:
                     value, size, self.end, self.end, self._depth, device, right.stream
                 )
                 self.roots[value] = frozenset({value})
-            case ViewTensor() | MatchCast() | MakeTuple() | TupleItem():
+            case ViewTensor() | GrowTensor() | MatchCast() | MakeTuple() | TupleItem():
                 self.roots[value] = self.roots_of(operands_of(right))
             case IfElse(then=Branch(results=a), otherwise=Branch(results=b)):
                 self.roots[value] = self.roots_of((*a, *b))

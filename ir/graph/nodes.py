@@ -350,6 +350,18 @@ class CopyTensor(Printable):
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
+class GrowTensor(Printable):
+    """A carried value of a loop with more elements at its end, which are not initialized.
+
+    It is in the block of the carried value, which moves if its capacity is exceeded; the new
+    capacity is at least twice the old one. The carried value is not used later in the iteration.
+    """
+
+    source: Value
+    info: TensorInfo
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Kill(Printable):
     """The end of the live range of a storage or tensor."""
 
@@ -385,6 +397,7 @@ MemoryOp: TypeAlias = (
     | LaunchKernel
     | LaunchLibrary
     | CopyTensor
+    | GrowTensor
     | Kill
     | Check
     | VersionSwitch

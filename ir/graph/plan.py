@@ -13,6 +13,7 @@ from ..identity import NO_ORIGIN, Names, Origins, UidSource
 from ..loop.nodes import BufferParam
 from ..module import Module
 from ..symbolic import Bool, Const, Expr, Var, eq, is_proved, to_text
+from .appends import APPEND
 from .in_place_updates import InPlaceUpdates, Root
 from .inline import inline_calls
 from .live_ranges import LiveRanges, tensor_bytes
@@ -27,6 +28,7 @@ from .nodes import (
     ConstantRef,
     CopyTensor,
     GraphFunc,
+    GrowTensor,
     IfElse,
     Info,
     Kill,
@@ -88,6 +90,7 @@ class Planner:
         self.tuples: dict[Value, tuple[Operand, ...]] = {}
         self.placed: dict[Value, tuple[Value, Expr]] = {}
         self.symbols = param_symbols(func)
+        self.growing: set[Operand] = set()
 
     def fresh(self, name: str, info: Info) -> Value:
         """Return a new value with an unused name."""
@@ -197,6 +200,9 @@ class Planner:
         """
         from .libraries import LIBRARY_FUNCTIONS
 
+        if call.symbol == APPEND:
+            yield from self.append(binding, call)
+            return
         function = LIBRARY_FUNCTIONS.get(call.symbol)
         made, attributes = self.fields(binding, call.outputs), call.attributes
         if function is not None:
@@ -208,6 +214,23 @@ class Planner:
         yield from self.allocations(binding.origins, made)
         tensors = tuple(tensor for tensor, _ in made)
         yield self.effect(binding, LaunchLibrary(call.symbol, call.args, tensors, attributes))
+
+    def append(self, binding: Binding, call: CallDPSLibrary) -> Iterator[Binding]:
+        """Yield a concatenation by copies; a carried value that can grow is not copied."""
+        tensor, info = binding.value, call.outputs[0]
+        first, offset = call.args[0], _ZERO
+        parts = call.args
+        if self.decisions.grows(tensor) and isinstance(first, Value) and first in self.growing:
+            yield replace(binding, right=GrowTensor(first, info))
+            parts, offset = parts[1:], tensor_bytes(tensor_info(first))
+        else:
+            yield from self.allocations(binding.origins, ((tensor, info),))
+        for operand in parts:
+            own = tensor_info(operand)
+            part = self.fresh(f"{tensor.name}_part", own)
+            yield Binding(part, ViewTensor(tensor, offset, own), binding.origins)
+            yield self.copy(operand, part, f"a part of {tensor.name!r}", binding.origins)
+            offset += tensor_bytes(own)
 
     def update(
         self, binding: Binding, position: int, operand: Operand, field: _Field
@@ -395,6 +418,14 @@ def _without(func: GraphFunc, shared: dict[Value, Value]) -> GraphFunc:
         if b.value not in shared
     )
     return replace(func, bindings=kept)
+
+
+def tensor_info(operand: Operand) -> TensorInfo:
+    """Return the annotation of an operand that is a tensor."""
+    info = operand_info(operand)
+    if not isinstance(info, TensorInfo):
+        raise MalformedProgramError(f"{_name(operand)!r} is not a tensor", where="an append")
+    return info
 
 
 def _with_kills(func: GraphFunc, planner: Planner) -> GraphFunc:

@@ -66,7 +66,8 @@ class LoopPlanner(Protocol):
     """The planning of a function, of which a loop is a part.
 
     ``symbols`` are those in scope, ``replaced`` and ``tuples`` the operands that replace values,
-    and ``placed`` the tensors that are slices of another one, with their offsets.
+    ``placed`` the tensors that are slices of another one, with their offsets, and ``growing`` the
+    carried values that loops keep in blocks.
     """
 
     func: GraphFunc
@@ -76,6 +77,7 @@ class LoopPlanner(Protocol):
     replaced: dict[Value, Operand]
     tuples: dict[Value, tuple[Operand, ...]]
     placed: dict[Value, tuple[Value, Expr]]
+    growing: set[Operand]
 
     def fresh(self, name: str, info: Info) -> Value:
         """Return a new value with an unused name."""
@@ -149,6 +151,7 @@ class LoopPlan:
                 self.fixed[position] = planner.replaced[param.value] = target
             else:
                 kept.append(LoopParam(param.value, target))
+                planner.growing.add(param.value)
         yield from self.stacked()
         sources: list[Value] = []
         for param in loop.elements:

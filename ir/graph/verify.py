@@ -30,6 +30,7 @@ from .nodes import (
     CopyTensor,
     Dims,
     GraphFunc,
+    GrowTensor,
     IfElse,
     Info,
     Kill,
@@ -66,6 +67,7 @@ _MEMORY = (
     | LaunchKernel
     | LaunchLibrary
     | CopyTensor
+    | GrowTensor
     | Kill
     | Check
     | VersionSwitch
@@ -149,6 +151,7 @@ class _Checker:
         self._values: set[Value] = set()
         self._symbols: set[Var] = set()
         self._cast: set[Var] = set()
+        self._carried: set[Value] = set()
         self._storages: dict[Value, str] = {}
         self._calls = CallChecker(self._out, module, func)
 
@@ -303,6 +306,11 @@ class _Checker:
                 self._calls.check(right, facts)
             case MatchCast(info=refined) | ViewTensor(info=refined):
                 self._agree(refined, info, facts)
+            case GrowTensor(source=source, info=grown):
+                self._agree(grown, info, facts)
+                if source not in self._carried:
+                    message = f"{source.name!r} grows, but it is not a carried value of this loop"
+                    self._out.report(rules.CARRIED, message)
             case MakeTuple(fields=fields):
                 self._agree(TupleInfo(tuple(map(operand_info, fields))), info, facts)
             case TupleItem():
@@ -368,6 +376,7 @@ class _Checker:
         self._symbols.add(loop.index)
         self._introduce(p.value.info for p in loop.params)
         self._values |= {p.value for p in loop.params}
+        carried, self._carried = self._carried, {p.value for p in loop.carried}
         inner = inner_facts(loop, facts)
         for branch in branches_of(loop):
             self._bindings(branch.bindings, inner)
@@ -375,7 +384,7 @@ class _Checker:
                 self._operand(result)
             role = "the condition" if branch is loop.condition else "a result of the iteration"
             self._literals(branch.results, role)
-        self._values, self._symbols = values, symbols
+        self._values, self._symbols, self._carried = values, symbols, carried
 
     def _versions(self, switch: VersionSwitch, facts: Facts) -> None:
         if not switch.cases or switch.cases[-1].guard != TRUE:

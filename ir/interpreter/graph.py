@@ -25,6 +25,7 @@ from ..graph.nodes import (
     CopyTensor,
     Dims,
     GraphFunc,
+    GrowTensor,
     IfElse,
     Info,
     Kill,
@@ -271,6 +272,14 @@ def _copy(frame: Frame, source: Operand, target: Value) -> Datum:
     return ()
 
 
+def _grow(frame: Frame, grow: GrowTensor) -> Array:
+    """Return a tensor that begins with the elements of a carried value."""
+    old = _array(frame, grow.source)
+    made = np.zeros(frame.sizes(grow.info.shape or ()), old.dtype)
+    made.reshape(-1)[: old.size] = old.reshape(-1)[: made.size]
+    return made
+
+
 def _version_switch(frame: Frame, switch: VersionSwitch) -> Datum:
     for case in switch.cases:
         if evaluate(case.guard, frame.symbols):
@@ -372,6 +381,8 @@ def _right(frame: Frame, binding: Binding) -> Datum:
             return ()
         case CopyTensor(source=source, target=target):
             return _copy(frame, source, target)
+        case GrowTensor():
+            return _grow(frame, binding.right)
         case Kill(value=value):
             frame.values.pop(value, None)
             return ()

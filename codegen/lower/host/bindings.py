@@ -21,6 +21,7 @@ from ....ir.graph.nodes import (
     ConstantRef,
     CopyTensor,
     Dims,
+    GrowTensor,
     IfElse,
     Info,
     KernelVersion,
@@ -115,6 +116,7 @@ class Bindings:
         self.views = views
         self.tuples: dict[Value, tuple[Operand, ...]] = {}
         self.depth = 0  # of the loops around the binding that is lowered
+        self.loops: list[LoopEmitter] = []
         self.launched = {
             operand
             for binding in all_bindings(context.function.bindings)
@@ -148,6 +150,8 @@ class Bindings:
                 call_library(self.context, binding, launch)
             case CopyTensor(source=source, target=target, stream=stream):
                 self.copy(source, target, stream)
+            case GrowTensor(source=source, info=info):
+                self.grow(value, source, info)
             case Kill(value=dead):
                 self.kill(dead)
             case Check(predicate=predicate, message=message):
@@ -164,7 +168,7 @@ class Bindings:
             case IfElse() as choice:
                 self.choose(value, choice)
             case Loop() as loop:
-                LoopEmitter(self, binding, loop).emit()
+                self.loop(LoopEmitter(self, binding, loop))
             case Call() | CallTIR() | CallDPSLibrary() | CallGraph() as call:
                 raise MalformedProgramError(
                     f"{type(call).__name__} is not allowed in the memory stage",
@@ -227,6 +231,21 @@ class Bindings:
         size = context.ready(tensor_bytes(context.tensor(source)), where)
         devices = (context.tensor(target).device, context.tensor(source).device)
         context.copy(context.pointer(target), context.pointer(source), size, devices, stream)
+
+    def loop(self, emitter: LoopEmitter) -> None:
+        """Emit a loop."""
+        self.loops.append(emitter)
+        emitter.emit()
+        self.loops.pop()
+
+    def grow(self, value: Value, source: Value, info: TensorInfo) -> None:
+        """Emit the growth of a carried value of the innermost loop."""
+        if not self.loops or source not in self.loops[-1].carried_values:
+            raise MalformedProgramError(
+                f"{source.name!r} grows, but it is not a carried value of this loop",
+                where=f"function {self.context.function.name!r}, binding {value.name!r}",
+            )
+        self.context.pointers[value] = self.loops[-1].grow(source, info)
 
     def view(self, value: Value, storage: Value, offset: Expr) -> None:
         """Emit the address of a tensor in a storage."""

@@ -3,7 +3,8 @@
 Memory planning leaves the carried values whose shape varies, and the stacked outputs of loops whose
 number of iterations is not known before. Both are in blocks on the heap that the loop owns. At the
 end of each iteration, the storage of the next value of a carried value becomes its block, or is
-copied to a block of its own size. The block of a stacked output grows to twice its capacity.
+copied to a block of its own size. The block of a stacked output, and that of a carried value that
+grows at its end, grow to twice their capacity.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from typing import Final, Protocol
 from ....ir.graph.call_conditions import CallCondition
 from ....ir.graph.live_ranges import tensor_bytes
 from ....ir.graph.loops import result_fields, varying_symbols
-from ....ir.graph.nodes import Binding, Info, Loop, LoopParam, Operand, TensorInfo, Value
+from ....ir.graph.nodes import (
+    Binding,
+    GrowTensor,
+    Info,
+    Loop,
+    LoopParam,
+    Operand,
+    TensorInfo,
+    Value,
+)
+from ....ir.graph.visit import all_bindings
 from ....ir.host import nodes as host
 from ....ir.symbolic import TRUE, Expr, SymInt, Var, eq, substitute, to_text
 from ...manifest import CheckSite
@@ -63,6 +74,8 @@ class _Block:
 
     slot: int
     address: host.Local
+    capacity: host.Local | None = None
+    """The bytes of the block of a carried value that grows; 0 for the initial value."""
 
     @property
     def next_slot(self) -> int:
@@ -88,11 +101,26 @@ class LoopEmitter:
     carried: list[_Block] = field(default_factory=list[_Block])
     stacks: list[_Stack] = field(default_factory=list[_Stack])
     sizes: dict[Var, host.Local] = field(default_factory=dict[Var, host.Local])
+    grown: dict[Operand, Value] = field(default_factory=dict[Operand, Value])
+    """The values that are carried values of this loop with more elements at their end."""
+
+    def __post_init__(self) -> None:
+        """Find the carried values that grow."""
+        self.grown = {
+            b.value: b.right.source
+            for b in all_bindings(self.loop.body.bindings)
+            if isinstance(b.right, GrowTensor)
+        }
 
     @property
     def context(self) -> HostContext:
         """The context of the function."""
         return self.bindings.context
+
+    @property
+    def carried_values(self) -> tuple[Value, ...]:
+        """The carried values, in the order of their blocks."""
+        return tuple(p.value for p in self.loop.carried)
 
     def emit(self) -> None:
         """Emit the loop; its results are tensors in the blocks."""
@@ -123,7 +151,9 @@ class LoopEmitter:
         context, name = self.context, param.value.name
         self.clear(slot)
         address = context.assign(name, context.pointer(param.given), "ptr")
-        self.carried.append(_Block(slot, address))
+        grows = any(source is param.value for source in self.grown.values())
+        capacity = context.assign("capacity", integer(0)) if grows else None
+        self.carried.append(_Block(slot, address, capacity))
         formal = context.dims(param.value)
         for wanted, dim in zip(formal, context.dims(param.given), strict=True):
             if isinstance(wanted, Var) and wanted in varying and wanted not in self.sizes:
@@ -216,7 +246,7 @@ class LoopEmitter:
         changed = [
             (block, operand, moved.get(k))
             for k, (param, block, operand) in enumerate(triples)
-            if operand is not param.value
+            if operand is not param.value and self.grown.get(operand) is not param.value
         ]
         values: dict[Var, SymInt] = {}
         for param, operand in zip(loop.carried, loop.next_values, strict=True):
@@ -236,9 +266,34 @@ class LoopEmitter:
         ]
         for block, _, storage in changed:
             self.replace(block, block.next_slot if storage is None else storage.late)
+            if block.capacity is not None:
+                context.emit(host.Assign(block.capacity, integer(0)))
         for size, new in sizes:
             context.emit(host.Assign(size, new))
         context.emit(host.Assign(index, host.Arithmetic("add", index, integer(1))))
+
+    def grow(self, source: Value, info: TensorInfo) -> host.Local:
+        """Emit the growth of a carried value to the size of an annotation; return its address.
+
+        A block of insufficient capacity moves to one of at least twice the capacity.
+        """
+        context, block = self.context, self.carried[self.carried_values.index(source)]
+        size, where = tensor_bytes(info), f"growth of {source.name!r}"
+        self.bindings.measured(size)
+        used = context.ready(tensor_bytes(context.tensor(source)), where)
+        needed = context.assign("needed", host.Arithmetic("max", context.ready(size, where), used))
+        capacity = block.capacity
+        if capacity is None:
+            raise TypeError(f"{source.name!r} has a block without capacity")
+        with context.nested() as more:
+            twice = host.Arithmetic("mul", capacity, integer(2))
+            wanted = context.assign("wanted", host.Arithmetic("max", needed, twice))
+            made = self.allocated(block.next_slot, wanted)
+            context.copy(made, block.address, used)
+            self.replace(block, block.next_slot)
+            context.emit(host.Assign(capacity, wanted))
+        context.emit(host.When(host.Comparison("gt", needed, capacity), tuple(more)))
+        return block.address
 
     def renew(self, block: _Block, operand: Operand) -> None:
         """Emit the copy of a next value to a new block."""

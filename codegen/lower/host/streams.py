@@ -18,6 +18,7 @@ from ....ir.graph.nodes import (
     AllocStorage,
     Binding,
     CopyTensor,
+    GrowTensor,
     IfElse,
     LaunchKernel,
     LaunchLibrary,
@@ -48,8 +49,8 @@ def stream_count(bindings: Sequence[Binding]) -> int:
     return max([1, *counts, *nested])
 
 
-_NESTED: Final = (IfElse, VersionSwitch, Loop)
-"""The right-hand sides that contain operations."""
+_NESTED: Final = (IfElse, VersionSwitch, Loop, GrowTensor)
+"""The right-hand sides that contain operations, or move memory that earlier operations use."""
 
 
 @dataclass

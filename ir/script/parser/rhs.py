@@ -15,6 +15,7 @@ from ...graph.nodes import (
     CallTIR,
     Check,
     CopyTensor,
+    GrowTensor,
     Info,
     KernelVersion,
     Kill,
@@ -69,6 +70,7 @@ class RightReader:
             "launch": self._launch,
             "launch_library": self._launch_library,
             "copy": self._copy,
+            "grow": self._grow,
             "kill": self._kill,
             "updates": self._misplaced,
             "check": self._check,
@@ -250,12 +252,23 @@ class RightReader:
         arguments = self._arguments(node, "view(storage, offset, Tensor[(n, 4), f32])")
         storage, offset, annotation = arguments.take(3)
         arguments.finish()
+        info = self._tensor(annotation)
+        return ViewTensor(self._values.value(storage), self.scope.expr(offset), info), info
+
+    def _tensor(self, annotation: ast.expr) -> TensorInfo:
         info = read_info(self.scope, annotation)
         if not isinstance(info, TensorInfo):
             raise self.source.error(
                 annotation, f"expected a Tensor annotation of a view, got {describe(annotation)}"
             )
-        return ViewTensor(self._values.value(storage), self.scope.expr(offset), info), info
+        return info
+
+    def _grow(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
+        arguments = self._arguments(node, "grow(value, Tensor[(n + 1, 4), f32])")
+        value, annotation = arguments.take(2)
+        arguments.finish()
+        info = self._tensor(annotation)
+        return GrowTensor(self._values.value(value), info), info
 
     def _launch(self, node: ast.Call, _: Implied) -> tuple[Rhs, Implied]:
         arguments = self._arguments(node, "launch(function, operands, scalars=(n,))")

@@ -21,6 +21,7 @@ from ...graph.nodes import (
     Dims,
     GraphFunc,
     GraphParam,
+    GrowTensor,
     IfElse,
     Info,
     KernelVersion,
@@ -214,7 +215,14 @@ class GraphPrinter:
 
     def _memory(
         self,
-        right: AllocStorage | ViewTensor | LaunchKernel | LaunchLibrary | CopyTensor | Kill | Check,
+        right: AllocStorage
+        | ViewTensor
+        | LaunchKernel
+        | LaunchLibrary
+        | CopyTensor
+        | GrowTensor
+        | Kill
+        | Check,
     ) -> tuple[str, list[str], Info | None]:
         match right:
             case AllocStorage(size=size, device=device, alignment=alignment):
@@ -235,6 +243,8 @@ class GraphPrinter:
             case CopyTensor(source=source, target=target, reason=reason):
                 why = [*([quote(reason)] if reason else []), *_on_stream(right)]
                 return "copy", [self.operand(source), target.name, *why], ObjectInfo()
+            case GrowTensor(source=source, info=info):
+                return "grow", [source.name, self.info(info)], info
             case Kill(value=value):
                 return "kill", [value.name], ObjectInfo()
             case Check(predicate=predicate, message=message):

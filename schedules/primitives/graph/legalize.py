@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....ir.analysis.entry_checks import with_entry_checks
+from ....ir.graph.appends import APPEND, append_axis
 from ....ir.graph.in_place_updates import InPlaceUpdates
-from ....ir.graph.nodes import Binding, Call, CallTIR, GraphFunc
+from ....ir.graph.nodes import Binding, Call, CallDPSLibrary, CallTIR, GraphFunc, Info, TensorInfo
 from ....ir.graph.operators import LoweredGraph, get_operator, lower_call
 from ....ir.graph.visit import all_bindings
 from ....ir.identity import UidSource
@@ -47,7 +48,9 @@ class Legalize(Primitive):
     functions are added once. An operator without a definition in loop-level IR, such as ``sort``,
     is replaced by bindings that call libraries and other operators, and the sizes of its results
     may become known. An operator that replaces some elements of a state or inout parameter becomes
-    an update of this argument if its old value is not used later. The results are the handles of
+    an update of this argument if its old value is not used later. A concatenation to a carried
+    value of a loop, whose next value it is, becomes a call of ``std.append``, for which memory
+    planning copies the new elements alone. The results are the handles of
     the new functions. Cost: linear in the size of the graph.
 
     Names elsewhere: TVM ``relax.transform.LegalizeOps``; Halide: none.
@@ -106,6 +109,13 @@ def _needs_lowering(binding: Binding) -> bool:
     return isinstance(right, Call) and not get_operator(right.op).is_view
 
 
+def _appended(call: Call, info: Info, axis: int) -> CallDPSLibrary:
+    """Return the concatenation of a carried value of a loop, which grows in its block."""
+    if not isinstance(info, TensorInfo):
+        raise TypeError("a concatenation returns a tensor")
+    return CallDPSLibrary(APPEND, call.args, (replace(info, elements=None),), (("axis", axis),))
+
+
 class _Legalization(OperatorCalls):
     """The lowering of the operators of one function."""
 
@@ -120,6 +130,10 @@ class _Legalization(OperatorCalls):
         yield from self.required(binding, call, unproved)
         if not _needs_lowering(binding):
             yield binding
+            return
+        axis = append_axis(call)
+        if axis is not None and self.decisions.grows(binding.value):
+            yield replace(binding, right=_appended(call, binding.value.info, axis))
             return
         in_place = self.decisions.in_place(binding.value)
         info, name = binding.value.info, call.op

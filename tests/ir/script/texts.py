@@ -234,6 +234,7 @@ def planned(x: Tensor[(n,), f32], y: Out[Tensor[(n,), f32]]):
             kill(t)
     copy(x, t)
     copied = copy(x, t, "the operand is used later", stream=2)
+    grown = grow(t, Tensor[(n + 1,), f32])
     kill(s)
     return ((n,),)
 """

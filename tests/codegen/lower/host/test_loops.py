@@ -204,7 +204,7 @@ LINE = "\n            "
         ("return i2, d, a", 2),  # `a` is copied, because its block is freed
         ("return i2, b, d", 2),
         ("return i2, d, d", 3),  # one storage cannot be two blocks
-        (f"e = concat(b, x, axis=0){LINE}return i2, d, e", 2),
+        (f"e = concat(b, x, axis=0){LINE}return i2, d, e", 1),  # `b` has capacity
         (f"f = reshape(d, (8 * t,)){LINE}g = reshape(f, (2 * t, 4)){LINE}return i2, g, b", 1),
         ("return i2, d, r", 2),
     ],
