@@ -7,10 +7,11 @@ import itertools
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import Json
 from ..ir.structural_hash import structural_hash
+from ..target.target import Target
 from .problem import ScheduleError
 from .state import State
 from .text import group_json, step_json
@@ -107,6 +108,13 @@ class History:
             node = self._nodes.setdefault(digest, Node(digest, parent.id, state, start))
             self._next[parent.id] = node.id
         return node
+
+    def retarget(self, target: Target) -> None:
+        """Let all versions be scheduled for another machine; ids and programs do not change."""
+        with self._lock:
+            for key, node in self._nodes.items():
+                self._nodes[key] = replace(node, state=replace(node.state, target=target))
+            self.root = self._nodes[self.root.id]
 
     def _numbered(self) -> str:
         return f"draft-{next(self._count)}"

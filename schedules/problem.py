@@ -238,6 +238,15 @@ class StaleEditError(ScheduleError):
 
     title = "Stale edit"
 
+    @classmethod
+    def of(cls, step: Step, expected: str, head: str) -> Self:
+        """Return the error about a step that was created for another version than the head."""
+        return cls(
+            f"{step.title()} was created for version {expected[:12]}, but the head is {head[:12]}",
+            hint="apply the step again at the new head, or branch from the old one",
+            details={"expected": expected, "head": head, "step": step.title()},
+        )
+
 
 class TraceError(ScheduleError):
     """A trace whose text is invalid, or that does not apply to the program it is replayed on."""

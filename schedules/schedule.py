@@ -16,6 +16,7 @@ from ..ir.script.diff import Diff, diff
 from ..ir.script.html import program_html
 from ..ir.verify import accepted
 from ..progress import ProgressOption
+from ..target.effective import effective_target
 from ..target.target import Target, as_target
 from .apply import Applied, Composite, Primitive, apply, check
 from .describe import describe
@@ -89,7 +90,9 @@ class Schedule(ScheduleMethods):
         if at is None:
             module = accepted(module, names=False)
         chosen = None if target is None else as_target(target)
-        self._history, self._head = at or _started(State.start(module, chosen, seed))
+        if at is None:
+            at = (history := History(State.start(module, chosen, seed))), history.root
+        self._history, self._head = at
         self._lock = threading.RLock()
         self._watchers: tuple[Callable[[Node], object], ...] = ()
         self._groups: list[OpenGroup] = []
@@ -301,7 +304,7 @@ class Schedule(ScheduleMethods):
         """
         seen = self._head
         if expected is not None and expected != seen.id:
-            raise _stale(step, expected, seen.id)
+            raise StaleEditError.of(step, expected, seen.id)
         applied = apply(seen.state, step)
         self._move(seen, applied.state, step)
         return applied
@@ -309,7 +312,7 @@ class Schedule(ScheduleMethods):
     def _move(self, seen: Node, state: State, step: Step) -> None:
         with self._lock:
             if self._head is not seen:
-                raise _stale(step, seen.id, self._head.id)
+                raise StaleEditError.of(step, seen.id, self._head.id)
             self._head = self._history.extended(seen, state)
         self._notify()
 
@@ -565,6 +568,16 @@ class Schedule(ScheduleMethods):
         self._notify()
         return moved
 
+    def retarget(self, target: str | Target) -> None:
+        """Schedule for another machine; applied steps are kept, and not checked again."""
+        stated = {p.name: p.target for p in self.module.prims if p.target is not None}
+        chosen = as_target(target)
+        effective_target(chosen, stated)
+        with self._lock:
+            self._history.retarget(chosen)
+            self._head = self._history[self._head.id]
+        self._notify()
+
     def branch(self) -> Schedule:
         """Return another schedule at the same head that shares the history."""
         seen = self._head
@@ -585,16 +598,3 @@ class Schedule(ScheduleMethods):
 
 def _function_name(function: FunctionRef | str) -> str:
     return function if isinstance(function, str) else function.function
-
-
-def _started(state: State) -> tuple[History, Node]:
-    history = History(state)
-    return history, history.root
-
-
-def _stale(step: Step, expected: str, head: str) -> StaleEditError:
-    return StaleEditError(
-        f"{step.title()} was created for version {expected[:12]}, but the head is {head[:12]}",
-        hint="apply the step again at the new head, or branch from the old one",
-        details={"expected": expected, "head": head, "step": step.title()},
-    )

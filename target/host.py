@@ -21,6 +21,9 @@ UNKNOWN: Final = "unknown"
 HOST_FEATURES: Final = "TILEWRIGHT_HOST_FEATURES"
 """The environment variable that names the widest feature set to use of this machine."""
 
+NVIDIA_DEVICE: Final = Path("/dev/nvidiactl")
+"""The device file of the driver of NVIDIA GPUs."""
+
 FLAGS: Final[Mapping[str, str]] = {
     "3dnowprefetch": "prfchw", "abm": "lzcnt", "amx_bf16": "amx-bf16", "amx_complex": "amx-complex",
     "amx_fp16": "amx-fp16", "amx_int8": "amx-int8", "amx_tile": "amx-tile",
@@ -171,6 +174,11 @@ def with_level(target: Target) -> Target:
     level, have = levels_of_host()[-1], host_features()
     more = (f for f in TENSOR_FEATURES if level == "avx512" and f in have)
     return replace(target, features=(level, *more))
+
+
+def has_nvidia_gpu() -> bool:
+    """Return whether the driver of an NVIDIA GPU is loaded."""
+    return NVIDIA_DEVICE.exists()
 
 
 def available_threads() -> int:

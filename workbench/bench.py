@@ -21,7 +21,7 @@ from ..schedules.history import Node
 from ..target.target import Target
 from .inputs import sample_inputs, shapes_text
 from .jobs import JobCanceledError, Progress
-from .protocol import KernelTime, Measurement, Verdict
+from .protocol_runs import KernelTime, Measurement, Verdict
 from .render import Samples
 
 if TYPE_CHECKING:
@@ -75,6 +75,13 @@ class Bench:
         from ..target.host import available_threads
 
         return 1 if self.target.is_gpu else self.target.threads or available_threads()
+
+    def close(self) -> None:
+        """Stop the process of the cached executable."""
+        with self._lock:
+            if self._last is not None:
+                self._last.runner.close()
+            self._last = None
 
     def check(self, options: MeasureOptions) -> None:
         """Check that the options are supported on this machine.

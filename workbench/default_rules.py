@@ -20,7 +20,7 @@ from ..schedules.rules.kernel import is_scheduled
 from ..schedules.trace import Group, ResultOf
 from ..target.host import with_level
 from ..target.target import Target
-from .protocol import KernelRule, Measurement, RuleStatus
+from .protocol_runs import KernelRule, Measurement, RuleStatus
 from .render import Samples, at_samples
 
 RULE, WHOLE = "schedule_kernel", "default_schedule"
@@ -228,6 +228,10 @@ class DefaultRules:
         self._ruled: OrderedDict[PrimFunc, Ruled | None] = OrderedDict()
         self._records: list[KernelRecord] = []
         self.revision = 0
+
+    def for_target(self, target: Target) -> DefaultRules:
+        """Return the rules for another target."""
+        return DefaultRules(target, self._changed)
 
     def program(self, state: State) -> State:
         """Return the state after the default schedule of a program."""

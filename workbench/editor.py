@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from ..ir.graph.nodes import CallTIR, GraphFunc, LaunchKernel
@@ -30,7 +31,7 @@ from ..schedules.handles import HANDLE_TYPES
 from ..schedules.similar import SimilarKernels, apply_to_similar, kernel_trace
 from ..schedules.values import Result
 from ..target.target import Target
-from . import protocol
+from . import protocol, protocol_runs
 from .bench import Bench
 from .default_rules import (
     RULE,
@@ -55,6 +56,7 @@ from .requests import (
     ApplyToSimilar,
     EditGroup,
     Navigate,
+    Sample,
     Select,
     UseRule,
 )
@@ -89,10 +91,12 @@ class Editor:
         self.history_view = HistoryView()
         self.shown = Shown(open=_default_function(schedule.module))
         self.lock = threading.RLock()
-        self._busy = False
+        self._mover = 0
         self.jumps: dict[str, str] = {}
         """The state that an undo returns to, by the state that was reached by a jump."""
         self._bench = bench
+        if schedule.state.target is None:
+            schedule.retarget(bench.target)  # so that steps are checked for the machine
         self._title = title or schedule.module.attributes.get("name", "")
         self._keys = itertools.count(1)
         self.jobs = Jobs(self.refresh, self._job_failed)
@@ -102,6 +106,15 @@ class Editor:
 
     def refresh(self) -> None:
         """Publish the sections that changed without a request, after work on another thread."""
+
+    @contextmanager
+    def _moves(self) -> Generator[None]:
+        """Mark the moves of the head by this thread as made, and announced, by this session."""
+        before, self._mover = self._mover, threading.get_ident()
+        try:
+            yield
+        finally:
+            self._mover = before
 
     @property
     def state(self) -> State:
@@ -203,8 +216,16 @@ class Editor:
             self.shown.steps.to_view(state),
         )
 
-    def _set_sample(self, name: str, value: int) -> None:
-        function = self.function
+    @property
+    def entry(self) -> Function:
+        """The function that is compiled and measured as a whole: the graph, else the open one."""
+        return self.graph or self.function
+
+    def _set_sample(self, request: Sample) -> None:
+        name, value = request.symbol, request.value
+        function = self.displayed.functions.get(request.function)
+        if function is None:
+            raise ProtocolError(f"no function {request.function!r} in the module")
         checked_sample(function, name, value)
         self.shown.samples = {**self.shown.samples, (function.name, name): value}
         self._show_menu()
@@ -244,11 +265,8 @@ class Editor:
                 progress(1.0, "applied")
                 self._check_head(expected)
                 before = self.state.module
-                self._busy = True  # a move by this session, which announces it
-                try:
+                with self._moves():
                     self.schedule.goto(branch.head.id)
-                finally:
-                    self._busy = False
                 announce(outcome, before)
 
         self.jobs.start(title, work)
@@ -310,7 +328,9 @@ class Editor:
         def work(progress: Progress) -> None:
             progress(-1.0, "trying the steps on other kernels")
             found = apply_to_similar(branch.state, name)
-            kernels = [protocol.SimilarKernel(k.function, k.steps, k.reason) for k in found.kernels]
+            kernels = [
+                protocol_runs.SimilarKernel(k.function, k.steps, k.reason) for k in found.kernels
+            ]
             with self.lock:
                 self.shown.similar = protocol.SimilarKernels(head, name, len(found.trace), kernels)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..ir.graph.nodes import Binding, Call, CallTIR, GraphFunc, LaunchKernel, Value
 from ..ir.graph.operators import get_operator
 from ..ir.graph.visit import all_bindings, operands_of
-from .protocol import CallTime, Measurement
+from .protocol_runs import CallTime, Measurement
 
 _Calls = Sequence[tuple[Binding, str]]
 

@@ -1,4 +1,4 @@
-"""Messages between a session and the browser, version 4 of the protocol.
+"""Messages between a session and the browser, version 5 of the protocol.
 
 The browser sends a **request**. The session answers it with exactly one :class:`Update` whose
 ``reply`` is the ``id`` of the request. The session also sends updates without a request, when a
@@ -9,8 +9,8 @@ the entire module.
 The spans of a pane are sent in binary form: little-endian int32, :data:`SPAN_FIELDS` numbers per
 span.
 
-The requests are the classes of :mod:`.requests`. The TypeScript types are generated from the
-classes of both modules (:mod:`.typescript`).
+Measurements and their like are in :mod:`.protocol_runs`, and requests in :mod:`.requests`. The
+TypeScript types are generated from the classes of these modules (:mod:`.typescript`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-VERSION = 4
+from .protocol_runs import (
+    Heat,
+    KernelRule,
+    Measurement,
+    MeasureOptions,
+    SimilarKernels,
+    TargetOption,
+    Verdict,
+)
+
+VERSION = 5
 
 SPAN_KINDS = ("loop", "block", "buffer", "binding")
 """The kinds of spans; the binary form stores the position in this tuple."""
@@ -31,7 +41,6 @@ Level: TypeAlias = Literal["graph", "loop"]
 HandleKind: TypeAlias = Literal["function", "loop", "block", "buffer", "binding"]
 Tone: TypeAlias = Literal["info", "good", "warn", "bad"]
 JobState: TypeAlias = Literal["running", "canceling", "done", "failed", "canceled"]
-RuleStatus: TypeAlias = Literal["", "follows", "taken", "left", "compiled"]
 JobKind: TypeAlias = Literal["run", "lower"]
 FactStatus: TypeAlias = Literal["proved", "assumed", "checked", "unknown", "likely"]
 StageLevel: TypeAlias = Literal["loop", "thread", "host", "llvm", "assembly"]
@@ -126,7 +135,11 @@ class GraphView:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a step's form: one parameter. ``value`` is Python text."""
+    """A field of a step's form: one parameter. ``value`` is Python text.
+
+    ``unavailable`` contains the choices that the target does not have, each with the missing
+    features.
+    """
 
     name: str
     type: str
@@ -134,6 +147,7 @@ class Field:
     value: str
     choices: list[str]
     required: bool
+    unavailable: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,142 +381,17 @@ class Symbols:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelTime:
-    """The time of one kernel, summed over its calls, in microseconds.
+class Setup:
+    """The target, the function that *Measure* runs, and the sample sizes of its symbols.
 
-    ``share`` is its share of :attr:`Measurement.total`.
+    ``missing`` states why this machine cannot run code for the target; it is empty if it can.
     """
 
+    target: str
+    targets: list[TargetOption]
+    missing: str
     function: str
-    calls: int
-    microseconds: float
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """The measured times of one call (all samples, microseconds) and of its kernels.
-
-    Kernels are sorted by time, slowest first. ``state`` is the history node that was measured.
-    ``compile_ms`` is not part of the samples. ``conditions`` describes how the samples were taken.
-    ``alone`` is false if another measurement ran at the same time. ``emulated`` is true if the time
-    is that of an emulator. ``machine`` lists the facts about the machine that affect the times.
-
-    Kernels are timed in calls of their own, so their sum may exceed the median. ``total`` is the
-    larger of the two, and ``outside`` the time of the call that no kernel takes.
-    """
-
-    state: str
-    function: str
-    shapes: str
-    samples: list[float]
-    median: float
-    low: float
-    high: float
-    compile_ms: float
-    kernels: list[KernelTime]
-    conditions: str
-    alone: bool
-    emulated: bool
-    total: float
-    outside: float
-    machine: dict[str, str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CallTime:
-    """The time of one call of a kernel, in µs, and the operations of the graph that it computes."""
-
-    kernel: str
-    microseconds: float
-    uids: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Heat:
-    """The times of the operations of a graph, from the last measurement of an entire call."""
-
-    function: str
-    microseconds: float
-    calls: list[CallTime]
-
-
-@dataclass(frozen=True, slots=True)
-class KernelRule:
-    """The relation of the open kernel to the default rule of its kind.
-
-    A kernel that ``follows`` the rule is not scheduled, and gets the rule when it is compiled. The
-    steps of a rule that was ``taken`` are part of the trace. A kernel that ``left`` its rule has
-    another schedule. A ``compiled`` kernel is part of the measured program only. The status is
-    empty for a function without a rule.
-
-    ``base`` is the kernel whose rule created this one, if any. ``rule`` is the name of the rule,
-    and ``steps`` its number of steps. ``predicted`` is the estimated number of instructions of the
-    displayed kernel, divided by that of the kernel with the rule; null while it is computed.
-    ``rule_us`` and ``now_us`` are the measured times per call, at equal sizes if both are present.
-    """
-
-    function: str
-    status: RuleStatus
-    base: str
-    rule: str
-    steps: int | None
-    predicted: float | None
-    rule_us: float | None
-    now_us: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class SimilarKernel:
-    """A kernel to which the steps of another one may apply.
-
-    ``steps`` of them apply in order; ``reason`` is empty if all do.
-    """
-
-    function: str
-    steps: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class SimilarKernels:
-    """The unscheduled kernels with the steps of ``function`` that they accept at a state."""
-
-    state: str
-    function: str
-    steps: int
-    kernels: list[SimilarKernel]
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The comparison of compiled and interpreted results at the sample shapes.
-
-    ``error`` and ``bound`` belong to the element with the largest ratio of the two; ``message``
-    identifies this element, ``derivation`` states how the bound was derived.
-    """
-
-    state: str
-    agrees: bool
-    error: float
-    bound: float
-    shapes: str
-    message: str
-    derivation: str
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureOptions:
-    """The options of the next measurement.
-
-    ``threads`` is at most ``max_threads``; 0 means all of them. ``budget`` is in seconds.
-    """
-
-    caches: Literal["hot", "cold"]
-    threads: int
-    max_threads: int
-    pin: bool
-    budget: float
+    sizes: list[SymbolRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -584,6 +473,7 @@ class Update:
     trace: Trace | None = None
     history: History | None = None
     symbols: Symbols | None = None
+    setup: Setup | None = None
     measure_options: MeasureOptions | None = None
     measurement: Measurement | None = None
     heat: Heat | None = None

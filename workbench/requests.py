@@ -65,11 +65,25 @@ class Navigate:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A request to set the sample value of a symbol."""
+    """A request to set the sample value of a symbol of a function."""
 
     type: Literal["sample"]
+    function: str
     symbol: str
     value: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetTarget:
+    """A request to schedule, compile and measure for another target, by its key.
+
+    The trace is replayed for the target: steps that are not legal on it become pending. Rejected
+    if the head is not ``head``.
+    """
+
+    type: Literal["set_target"]
+    target: str
+    head: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +204,7 @@ Request: TypeAlias = (
     | Apply
     | Navigate
     | Sample
+    | SetTarget
     | Run
     | SetMeasureOptions
     | Cancel

@@ -20,7 +20,8 @@ from .jobs import Jobs
 from .problem_view import launch_key, launch_problems, launch_view
 from .render import Samples
 from .shown import Shown
-from .symbols import symbols_view
+from .symbols import symbol_rows, symbols_view
+from .targets import missing_here, target_key, target_options
 
 
 class DisplayedSession(Protocol):
@@ -74,6 +75,11 @@ class DisplayedSession(Protocol):
     @property
     def graph(self) -> GraphFunc | None:
         """The graph-level function of the diagram."""
+        ...
+
+    @property
+    def entry(self) -> Function:
+        """The function that is compiled and measured as a whole."""
         ...
 
     @property
@@ -135,6 +141,21 @@ def _symbols_key(session: DisplayedSession) -> object:
     return session.function, dict(session.samples(session.function))
 
 
+def _setup_key(session: DisplayedSession) -> object:
+    return session.machine, session.entry, dict(session.samples(session.entry))
+
+
+def _setup_view(session: DisplayedSession) -> protocol.Setup:
+    target, entry = session.machine, session.entry
+    return protocol.Setup(
+        target=target_key(target),
+        targets=target_options(target),
+        missing=missing_here(target),
+        function=entry.name,
+        sizes=symbol_rows(entry, session.samples(entry)),
+    )
+
+
 def _history_key(session: DisplayedSession) -> object:
     schedule = session.schedule
     jumped = schedule.head.id in session.jumps
@@ -178,7 +199,12 @@ SECTIONS: Final = (
     ),
     Section("history", _history_key, _history_view),
     Section("symbols", _symbols_key, lambda s: symbols_view(s.function, s.samples(s.function))),
-    Section("measure_options", lambda s: s.measure_options, lambda s: s.measure_options_view()),
+    Section("setup", _setup_key, _setup_view),
+    Section(
+        "measure_options",
+        lambda s: (s.measure_options, s.machine),
+        lambda s: s.measure_options_view(),
+    ),
     Section("measurement", lambda s: s.shown.measurement, lambda s: s.shown.measurement),
     Section("heat", lambda s: (s.graph, s.shown.profile), _heat_view),
     Section("similar", lambda s: id(s.shown.similar), lambda s: s.shown.similar),

@@ -15,24 +15,16 @@ from dataclasses import replace
 
 from ..codegen.measure.measure_options import MeasureOptions
 from ..errors import TilewrightError
-from ..ir.module import Function
-from ..schedules import (
-    Schedule,
-    to_json,
-    to_python,
-)
+from ..schedules import Schedule, Trace, replay, to_json, to_python
+from ..schedules.targets import program_target
+from ..target.target import Target
 from . import protocol
 from .bench import Bench
 from .editor import Editor
 from .jobs import Progress
 from .lowered_texts import LoweredTexts
-from .protocol import (
-    VERSION,
-    Document,
-    Measurement,
-    Tone,
-    Update,
-)
+from .protocol import VERSION, Document, Tone, Update
+from .protocol_runs import Measurement
 from .requests import (
     Apply,
     ApplyToSimilar,
@@ -51,10 +43,12 @@ from .requests import (
     SaveTrace,
     Select,
     SetMeasureOptions,
+    SetTarget,
     UseRule,
 )
 from .serialization import ProtocolError, decode, is_message
 from .shown import Profile
+from .targets import target_named
 from .view_diff import ViewDiff
 
 Publish = Callable[[Update, list[bytes]], None]
@@ -106,15 +100,13 @@ class Session(Editor):
         started = time.perf_counter()
         number = message.get("id") if is_message(message) else None
         with self.lock:
-            self._busy = True
             try:
-                self._execute(decode(message))
+                with self._moves():
+                    self._execute(decode(message))
             except TilewrightError as error:
                 self._add_problem(error)
             except Exception as error:  # noqa: BLE001 - every request must be answered
                 self._add_problem(error)
-            finally:
-                self._busy = False
             return self._send(number if isinstance(number, int) else 0, started)
 
     def refresh(self) -> None:
@@ -123,16 +115,20 @@ class Session(Editor):
         The first update after a move of the head made elsewhere announces it.
         """
         with self.lock:
-            if self.schedule.head.id != self._seen:
+            if self._moved or self.schedule.head.id != self._seen:
                 self._sync_selection()
-                if self._moved:
-                    head = self._head_text()
-                    self._announce(f"A cell or another view moved the head: it is {head}", "info")
+            if self._moved:
+                head = self._head_text()
+                self._announce(f"A cell or another view moved the head: it is {head}", "info")
+            self._moved = False
             self._send(0, time.perf_counter())
 
     def _head_moved(self, _head: object) -> None:
-        """Follow edits made elsewhere, such as in a cell, with one update per burst."""
-        if self._busy:
+        """Follow edits made elsewhere, such as in a cell, with one update per burst.
+
+        Another thread may move the head while this session executes a request.
+        """
+        if self._mover == threading.get_ident():
             return
         self._moved = True
         if self._timer is not None:
@@ -148,7 +144,6 @@ class Session(Editor):
 
     def _send(self, reply: int, started: float) -> Update:
         self._seen = self.schedule.head.id
-        self._moved = False
         update, buffers = self._diff.update(self, reply, started)
         self.publish(update, buffers)
         return update
@@ -168,8 +163,10 @@ class Session(Editor):
                 self._apply(request)
             case Navigate():
                 self._navigate(request)
-            case Sample(symbol=name, value=value):
-                self._set_sample(name, value)
+            case Sample():
+                self._set_sample(request)
+            case SetTarget():
+                self._set_target(request)
             case Run(action="measure", function=name) if name:
                 self._measure_kernel(name)
             case Run(action="measure"):
@@ -214,6 +211,41 @@ class Session(Editor):
             options.caches, options.threads, self._bench.threads, options.pin, options.budget
         )
 
+    def _set_target(self, request: SetTarget) -> None:
+        """Start a job that finds the steps that are legal on a target, then choose the target."""
+        self._check_head(request.head)
+        self._check_idle()
+        target = target_named(request.target, self.machine)
+        if target == self.machine:
+            return
+        program_target(self.schedule, target)  # reports functions that state another target
+        trace, root = self.schedule.trace, self.schedule.history[0].state
+
+        def work(progress: Progress) -> None:
+            progress(-1.0, "checking the steps on the target")
+            complete = replay(replace(root, target=target), trace).complete
+            with self.lock:
+                self._check_head(request.head)
+                self._choose(target, trace if not complete else None)
+
+        self.jobs.start(f"Choose target {request.target}", work)
+
+    def _choose(self, target: Target, trace: Trace | None) -> None:
+        """Compile for a target; the steps of a trace that are not legal on it become pending."""
+        self._bench.close()
+        self._bench = Bench(target)
+        self._lowered_texts = LoweredTexts(target)
+        self.rules = self.rules.for_target(target)
+        with self._moves():
+            self.schedule.retarget(target)
+            if trace is not None:
+                self._replay(trace)
+        if self.measure_options.threads > self._bench.threads:
+            self.measure_options = replace(self.measure_options, threads=0)
+        self._sync_selection()
+        if trace is None:
+            self._announce(f"The target is {self.target}", "good")
+
     def _hello(self, version: int) -> None:
         if version != VERSION:
             raise ProtocolError(
@@ -234,7 +266,7 @@ class Session(Editor):
     def _compile(self) -> None:
         """Start a job that compiles the program and compares it with the interpreter."""
         self._check_idle()
-        head, function = self.schedule.head, self._entry_function()
+        head, function = self.schedule.head, self.entry
         samples = self.samples(function)
         root = next(n for n in self.schedule.history if n.parent is None).state.module
 
@@ -250,7 +282,7 @@ class Session(Editor):
     def _measure(self) -> None:
         """Start a job that measures the entire program."""
         self._check_idle()
-        head, function = self.schedule.head, self._entry_function()
+        head, function = self.schedule.head, self.entry
         samples, options = self.samples(function), self.measure_options
 
         def work(progress: Progress) -> None:
@@ -283,10 +315,6 @@ class Session(Editor):
     def _announce_measurement(self, measurement: Measurement) -> None:
         milliseconds = measurement.median / 1e3
         self._announce(f"Measured: {measurement.function} takes {milliseconds:.3g} ms", "good")
-
-    def _entry_function(self) -> Function:
-        """Return the function to run: the graph, else the open loop-level function."""
-        return self.graph or self.function
 
     def stages(self) -> list[protocol.Stage]:
         """Return the stages of lowering of the open function."""

@@ -9,16 +9,8 @@ from ..codegen.measure import MeasureOptions
 from ..schedules import State
 from ..schedules.handles import Handle
 from ..schedules.trace import TraceStep
-from .protocol import (
-    Applied,
-    Document,
-    Lowered,
-    Measurement,
-    Menu,
-    Problem,
-    SimilarKernels,
-    Verdict,
-)
+from .protocol import Applied, Document, Lowered, Menu, Problem
+from .protocol_runs import Measurement, SimilarKernels, Verdict
 from .step_menu import StepMenu
 
 

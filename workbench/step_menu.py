@@ -32,6 +32,7 @@ from ..target.target import Target
 from . import protocol
 from .problem_view import invalid_value_view, requirement_view
 from .selection import find_by_name
+from .targets import missing_features
 
 _KEYS = itertools.count(1)
 
@@ -199,19 +200,29 @@ def _match(step: Suggestable, state: State) -> protocol.MatchView | None:
 def _field(parameter: Parameter, step: Suggestable, state: State) -> protocol.Field:
     value: Value = getattr(step, parameter.name)
     intrinsic = isinstance(step, Tensorize) and parameter.name == "intrinsic"
+    lacking = _unavailable(step, state) if isinstance(step, Tensorize) and intrinsic else {}
     return protocol.Field(
         name=parameter.name,
         type=type_text(parameter.type),
         doc=parameter.doc,
         value=value_text(value),
-        choices=_intrinsics(state) if intrinsic else _choices(value, parameter.type),
+        choices=sorted(lacking, key=lambda name: lacking[name] != "")
+        if intrinsic
+        else _choices(value, parameter.type),
         required=parameter.required,
+        unavailable={name: reason for name, reason in lacking.items() if reason},
     )
 
 
-def _intrinsics(state: State) -> list[str]:
-    """Return the names of the intrinsics of the schedule's target."""
-    return [repr(i.name) for i in intrinsics_for(state.target or Target())]
+def _unavailable(step: Tensorize, state: State) -> dict[str, str]:
+    """Return the intrinsics of machines of the target's kind, each with the missing features."""
+    own = state.target_of(step.target.function)
+    target = Target("cpu") if own is None else own
+    return {
+        repr(intrinsic.name): missing_features(state.target or target, intrinsic.needs)
+        for intrinsic in intrinsics_for(None)
+        if all(need.startswith("sm_") == target.is_gpu for need in intrinsic.needs)
+    }
 
 
 def _choices(value: Value, kind: Any) -> list[str]:

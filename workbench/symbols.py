@@ -156,15 +156,20 @@ def checked_sample(function: Function, name: str, value: int) -> int:
 
 def symbols_view(function: Function, samples: Samples) -> Symbols:
     """Return the symbols, facts and derived expressions of a function."""
+    facts = [*_facts(function.facts), *_guards(function), *_accesses(function)]
+    derived = list(_derived(function, samples))[:_MAX_DERIVED]
+    return Symbols(symbol_rows(function, samples), facts, derived)
+
+
+def symbol_rows(function: Function, samples: Samples) -> list[SymbolRow]:
+    """Return the symbols of a function with their ranges and sample values."""
     likely = dict(function.hints) if isinstance(function, GraphFunc) else {}
-    rows = [
+    return [
         SymbolRow(
             s.name, s.lower, s.upper, s.multiple_of, samples[s.name], list(likely.get(s.name, ()))
         )
         for s in symbols_of(function)
     ]
-    facts = [*_facts(function.facts), *_guards(function), *_accesses(function)]
-    return Symbols(rows, facts, list(_derived(function, samples))[:_MAX_DERIVED])
 
 
 def _facts(facts: Facts) -> Iterable[FactRow]:

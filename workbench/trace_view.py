@@ -120,6 +120,7 @@ def _fields(group: Group) -> list[protocol.Field]:
             value=_value_text(values[parameter.name]),
             choices=[],
             required=parameter.required,
+            unavailable={},
         )
         for parameter in (() if cls is None else cls.parameters())
         if parameter.name in values and not any(_results(values[parameter.name]))

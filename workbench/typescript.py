@@ -12,20 +12,24 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..ir.dtype import DTYPES
-from . import protocol, requests
+from . import protocol, protocol_runs, requests
 
 _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 
 _HEAD = """\
-// Generated from protocol.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
+// Generated from protocol*.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
 // Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 """
 
 
 def typescript() -> str:
     """Return the entire file: constants, one interface per class, and the union of the requests."""
-    items = (*vars(protocol).values(), *vars(requests).values())
-    classes = [item for item in items if _is_local_dataclass(item)]
+    items = dict.fromkeys(
+        item
+        for module in (protocol_runs, protocol, requests)
+        for item in vars(module).values()
+        if _is_local_dataclass(item)
+    )
     union = " | ".join(item.__name__ for item in get_args(requests.Request))
     parts = [
         _HEAD,
@@ -33,14 +37,14 @@ def typescript() -> str:
         f"export const SPAN_FIELDS = {protocol.SPAN_FIELDS};",
         f"export const SPAN_KINDS = [{_quoted(protocol.SPAN_KINDS)}] as const;",
         f"/** The names of the dtypes. */\nexport const DTYPES = [{_quoted(tuple(DTYPES))}];",
-        *(_interface(item) for item in classes),
+        *(_interface(item) for item in items),
         f"export type Request = {union};",
     ]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 
 def _is_local_dataclass(item: object) -> bool:
-    modules = (protocol.__name__, requests.__name__)
+    modules = (protocol.__name__, protocol_runs.__name__, requests.__name__)
     return isinstance(item, type) and is_dataclass(item) and item.__module__ in modules
 
 

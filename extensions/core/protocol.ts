@@ -1,7 +1,7 @@
-// Generated from protocol.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
+// Generated from protocol*.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
 // Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 
-export const VERSION = 4;
+export const VERSION = 5;
 
 export const SPAN_FIELDS = 7;
 
@@ -9,6 +9,149 @@ export const SPAN_KINDS = ["loop", "block", "buffer", "binding"] as const;
 
 /** The names of the dtypes. */
 export const DTYPES = ["f16", "f32", "f64", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool", "f8_e4m3", "f8_e5m2", "i4", "u4", "i2", "u2", "c64", "c128"];
+
+/**
+ * The time of one kernel, summed over its calls, in microseconds.
+ *
+ * `share` is its share of :attr:`Measurement.total`.
+ */
+export interface KernelTime {
+  readonly function: string;
+  readonly calls: number;
+  readonly microseconds: number;
+  readonly share: number;
+}
+
+/**
+ * The measured times of one call (all samples, microseconds) and of its kernels.
+ *
+ * Kernels are sorted by time, slowest first. `state` is the history node that was measured.
+ * `compile_ms` is not part of the samples. `conditions` describes how the samples were taken.
+ * `alone` is false if another measurement ran at the same time. `emulated` is true if the time
+ * is that of an emulator. `machine` lists the facts about the machine that affect the times.
+ *
+ * Kernels are timed in calls of their own, so their sum may exceed the median. `total` is the
+ * larger of the two, and `outside` the time of the call that no kernel takes.
+ */
+export interface Measurement {
+  readonly state: string;
+  readonly function: string;
+  readonly shapes: string;
+  readonly samples: readonly number[];
+  readonly median: number;
+  readonly low: number;
+  readonly high: number;
+  readonly compile_ms: number;
+  readonly kernels: readonly KernelTime[];
+  readonly conditions: string;
+  readonly alone: boolean;
+  readonly emulated: boolean;
+  readonly total: number;
+  readonly outside: number;
+  readonly machine?: Readonly<Record<string, string>>;
+}
+
+/**
+ * The time of one call of a kernel, in µs, and the operations of the graph that it computes.
+ */
+export interface CallTime {
+  readonly kernel: string;
+  readonly microseconds: number;
+  readonly uids: readonly number[];
+}
+
+/**
+ * The times of the operations of a graph, from the last measurement of an entire call.
+ */
+export interface Heat {
+  readonly function: string;
+  readonly microseconds: number;
+  readonly calls: readonly CallTime[];
+}
+
+/**
+ * The relation of the open kernel to the default rule of its kind.
+ *
+ * A kernel that `follows` the rule is not scheduled, and gets the rule when it is compiled. The
+ * steps of a rule that was `taken` are part of the trace. A kernel that `left` its rule has
+ * another schedule. A `compiled` kernel is part of the measured program only. The status is
+ * empty for a function without a rule.
+ *
+ * `base` is the kernel whose rule created this one, if any. `rule` is the name of the rule,
+ * and `steps` its number of steps. `predicted` is the estimated number of instructions of the
+ * displayed kernel, divided by that of the kernel with the rule; null while it is computed.
+ * `rule_us` and `now_us` are the measured times per call, at equal sizes if both are present.
+ */
+export interface KernelRule {
+  readonly function: string;
+  readonly status: "" | "follows" | "taken" | "left" | "compiled";
+  readonly base: string;
+  readonly rule: string;
+  readonly steps: number | null;
+  readonly predicted: number | null;
+  readonly rule_us: number | null;
+  readonly now_us: number | null;
+}
+
+/**
+ * A kernel to which the steps of another one may apply.
+ *
+ * `steps` of them apply in order; `reason` is empty if all do.
+ */
+export interface SimilarKernel {
+  readonly function: string;
+  readonly steps: number;
+  readonly reason: string;
+}
+
+/**
+ * The unscheduled kernels with the steps of `function` that they accept at a state.
+ */
+export interface SimilarKernels {
+  readonly state: string;
+  readonly function: string;
+  readonly steps: number;
+  readonly kernels: readonly SimilarKernel[];
+}
+
+/**
+ * The comparison of compiled and interpreted results at the sample shapes.
+ *
+ * `error` and `bound` belong to the element with the largest ratio of the two; `message`
+ * identifies this element, `derivation` states how the bound was derived.
+ */
+export interface Verdict {
+  readonly state: string;
+  readonly agrees: boolean;
+  readonly error: number;
+  readonly bound: number;
+  readonly shapes: string;
+  readonly message: string;
+  readonly derivation: string;
+}
+
+/**
+ * The options of the next measurement.
+ *
+ * `threads` is at most `max_threads`; 0 means all of them. `budget` is in seconds.
+ */
+export interface MeasureOptions {
+  readonly caches: "hot" | "cold";
+  readonly threads: number;
+  readonly max_threads: number;
+  readonly pin: boolean;
+  readonly budget: number;
+}
+
+/**
+ * A target to choose. `missing` states why this machine cannot run its code, else empty.
+ */
+export interface TargetOption {
+  readonly key: string;
+  readonly group: string;
+  readonly label: string;
+  readonly missing: string;
+}
 
 /**
  * A handle of a selectable part of the program, with its printed name.
@@ -91,6 +234,9 @@ export interface GraphView {
 
 /**
  * A field of a step's form: one parameter. `value` is Python text.
+ *
+ * `unavailable` contains the choices that the target does not have, each with the missing
+ * features.
  */
 export interface Field {
   readonly name: string;
@@ -99,6 +245,7 @@ export interface Field {
   readonly value: string;
   readonly choices: readonly string[];
   readonly required: boolean;
+  readonly unavailable: Readonly<Record<string, string>>;
 }
 
 /**
@@ -327,136 +474,16 @@ export interface Symbols {
 }
 
 /**
- * The time of one kernel, summed over its calls, in microseconds.
+ * The target, the function that *Measure* runs, and the sample sizes of its symbols.
  *
- * `share` is its share of :attr:`Measurement.total`.
+ * `missing` states why this machine cannot run code for the target; it is empty if it can.
  */
-export interface KernelTime {
+export interface Setup {
+  readonly target: string;
+  readonly targets: readonly TargetOption[];
+  readonly missing: string;
   readonly function: string;
-  readonly calls: number;
-  readonly microseconds: number;
-  readonly share: number;
-}
-
-/**
- * The measured times of one call (all samples, microseconds) and of its kernels.
- *
- * Kernels are sorted by time, slowest first. `state` is the history node that was measured.
- * `compile_ms` is not part of the samples. `conditions` describes how the samples were taken.
- * `alone` is false if another measurement ran at the same time. `emulated` is true if the time
- * is that of an emulator. `machine` lists the facts about the machine that affect the times.
- *
- * Kernels are timed in calls of their own, so their sum may exceed the median. `total` is the
- * larger of the two, and `outside` the time of the call that no kernel takes.
- */
-export interface Measurement {
-  readonly state: string;
-  readonly function: string;
-  readonly shapes: string;
-  readonly samples: readonly number[];
-  readonly median: number;
-  readonly low: number;
-  readonly high: number;
-  readonly compile_ms: number;
-  readonly kernels: readonly KernelTime[];
-  readonly conditions: string;
-  readonly alone: boolean;
-  readonly emulated: boolean;
-  readonly total: number;
-  readonly outside: number;
-  readonly machine?: Readonly<Record<string, string>>;
-}
-
-/**
- * The time of one call of a kernel, in µs, and the operations of the graph that it computes.
- */
-export interface CallTime {
-  readonly kernel: string;
-  readonly microseconds: number;
-  readonly uids: readonly number[];
-}
-
-/**
- * The times of the operations of a graph, from the last measurement of an entire call.
- */
-export interface Heat {
-  readonly function: string;
-  readonly microseconds: number;
-  readonly calls: readonly CallTime[];
-}
-
-/**
- * The relation of the open kernel to the default rule of its kind.
- *
- * A kernel that `follows` the rule is not scheduled, and gets the rule when it is compiled. The
- * steps of a rule that was `taken` are part of the trace. A kernel that `left` its rule has
- * another schedule. A `compiled` kernel is part of the measured program only. The status is
- * empty for a function without a rule.
- *
- * `base` is the kernel whose rule created this one, if any. `rule` is the name of the rule,
- * and `steps` its number of steps. `predicted` is the estimated number of instructions of the
- * displayed kernel, divided by that of the kernel with the rule; null while it is computed.
- * `rule_us` and `now_us` are the measured times per call, at equal sizes if both are present.
- */
-export interface KernelRule {
-  readonly function: string;
-  readonly status: "" | "follows" | "taken" | "left" | "compiled";
-  readonly base: string;
-  readonly rule: string;
-  readonly steps: number | null;
-  readonly predicted: number | null;
-  readonly rule_us: number | null;
-  readonly now_us: number | null;
-}
-
-/**
- * A kernel to which the steps of another one may apply.
- *
- * `steps` of them apply in order; `reason` is empty if all do.
- */
-export interface SimilarKernel {
-  readonly function: string;
-  readonly steps: number;
-  readonly reason: string;
-}
-
-/**
- * The unscheduled kernels with the steps of `function` that they accept at a state.
- */
-export interface SimilarKernels {
-  readonly state: string;
-  readonly function: string;
-  readonly steps: number;
-  readonly kernels: readonly SimilarKernel[];
-}
-
-/**
- * The comparison of compiled and interpreted results at the sample shapes.
- *
- * `error` and `bound` belong to the element with the largest ratio of the two; `message`
- * identifies this element, `derivation` states how the bound was derived.
- */
-export interface Verdict {
-  readonly state: string;
-  readonly agrees: boolean;
-  readonly error: number;
-  readonly bound: number;
-  readonly shapes: string;
-  readonly message: string;
-  readonly derivation: string;
-}
-
-/**
- * The options of the next measurement.
- *
- * `threads` is at most `max_threads`; 0 means all of them. `budget` is in seconds.
- */
-export interface MeasureOptions {
-  readonly caches: "hot" | "cold";
-  readonly threads: number;
-  readonly max_threads: number;
-  readonly pin: boolean;
-  readonly budget: number;
+  readonly sizes: readonly SymbolRow[];
 }
 
 /**
@@ -535,6 +562,7 @@ export interface Update {
   readonly trace?: Trace;
   readonly history?: History;
   readonly symbols?: Symbols;
+  readonly setup?: Setup;
   readonly measure_options?: MeasureOptions;
   readonly measurement?: Measurement;
   readonly heat?: Heat;
@@ -605,12 +633,25 @@ export interface Navigate {
 }
 
 /**
- * A request to set the sample value of a symbol.
+ * A request to set the sample value of a symbol of a function.
  */
 export interface Sample {
   readonly type: "sample";
+  readonly function: string;
   readonly symbol: string;
   readonly value: number;
+}
+
+/**
+ * A request to schedule, compile and measure for another target, by its key.
+ *
+ * The trace is replayed for the target: steps that are not legal on it become pending. Rejected
+ * if the head is not `head`.
+ */
+export interface SetTarget {
+  readonly type: "set_target";
+  readonly target: string;
+  readonly head: string;
 }
 
 /**
@@ -718,4 +759,4 @@ export interface Dismiss {
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | Run | SetMeasureOptions | Cancel | Lower | EditGroup | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | Dismiss;
+export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | Dismiss;

@@ -56,6 +56,7 @@ export function makeMenu(selection: Handle): Menu {
     value: "(None, 8)",
     choices: ["(None, 4)", "(None, 8)", "(None, 16)"],
     required: true,
+    unavailable: {},
   };
   const splits = ["(None, 4)", "(None, 8)", "(None, 16)", "(None, 32)"].map((value) =>
     suggestion("split", `factors=${value}`, { fields: [{ ...factors, value }] }),
@@ -117,7 +118,7 @@ export function makeMenu(selection: Handle): Menu {
 
 /** Return a composite step of the trace. */
 export function makeGroup(step: string, index: number, first: number, stop: number): TraceGroup {
-  const field = { name: "sizes", type: "tuple of int", doc: "The sizes of the tile.", value: "(6, 32)", choices: [], required: false };
+  const field = { name: "sizes", type: "tuple of int", doc: "The sizes of the tile.", value: "(6, 32)", choices: [], required: false, unavailable: {} };
   return { index, first, stop, step, text: `i_0, j_0, i_1, j_1 = sch.${step}(i=i, j=j, sizes=(6, 32))`, status: "done", milliseconds: 4.5, fields: [field] };
 }
 
@@ -163,7 +164,7 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
     verified: index === 4 ? true : null,
   }));
   const update: Update = {
-    version: 4,
+    version: 5,
     reply: 1,
     server_ms: 3,
     target: "cpu · avx512 · 2 threads",
@@ -208,6 +209,17 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
         { label: "loop i_0", text: "ceildiv(b*s, 6)", value: "22" },
         { label: "buffer acc", text: "b*s * 1536 * 4", value: "768 KiB" },
       ],
+    },
+    setup: {
+      target: "cpu",
+      targets: [
+        { key: "cpu", group: "This machine", label: "cpu: avx512", missing: "" },
+        { key: "cpu avx2", group: "x86-64", label: "cpu with avx2", missing: "" },
+        { key: "cuda sm_90a", group: "NVIDIA GPU", label: "cuda sm_90a", missing: "this machine has no NVIDIA GPU" },
+      ],
+      missing: "",
+      function: "main",
+      sizes: [{ name: "s", lower: 1, upper: 256, multiple_of: 1, sample: 128, likely: [8, 32, 128] }],
     },
     measure_options: { caches: "hot", threads: 0, max_threads: 2, pin: false, budget: 1.5 },
     measurement: {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { VERSION } from "../core/protocol";
 import { paneOf } from "../core/store";
 import { connected, FakeKernel } from "./helpers";
 import { Store } from "../core/store";
@@ -6,7 +7,7 @@ import { Store } from "../core/store";
 test("sends hello first", () => {
   const kernel = new FakeKernel();
   const store = new Store(kernel);
-  expect(kernel.sent).toEqual([{ type: "hello", version: 4, id: 1 }]);
+  expect(kernel.sent).toEqual([{ type: "hello", version: VERSION, id: 1 }]);
   expect(store.state.value.connected).toBe(false);
 });
 

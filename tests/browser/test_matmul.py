@@ -153,9 +153,9 @@ def test_accessibility_in_both_themes(page: Page, root: Path) -> None:
         for dock in ("Trace", "History", "Symbols", "Kernels", "Problems"):
             tab(page, dock)
             assert violations(page) == [], name
-        page.get_by_role("button", name="Measure options").click()
+        page.get_by_role("button", name="Target and sizes").click()
         expect(page.get_by_role("dialog")).to_be_visible()
-        assert violations(page) == [], f"measure options, {name}"
+        assert violations(page) == [], f"target and sizes, {name}"
         if folder := os.environ.get("SCREENSHOTS"):
             page.screenshot(path=Path(folder) / f"measure-{name.split()[-1]}.png")
         page.keyboard.press("Escape")

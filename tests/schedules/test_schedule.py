@@ -15,6 +15,8 @@ from tilewright.schedules.primitives.loops.parallel import Parallel
 from tilewright.schedules.problem import ParameterError
 from tilewright.schedules.state import StaleHandleError
 from tilewright.schedules.suggest_names import NotFoundError
+from tilewright.target.effective import TargetMismatchError
+from tilewright.target.target import Target
 
 from tests.schedules.helpers import CHAIN, MATMUL, schedule
 from tests.static_html import check_static
@@ -52,6 +54,24 @@ def test_versions_are_known_by_their_content():
     _, _, k = one.get_loops(one.get_block("mm"))
     one.unroll(k)
     assert one.head.id != two.head.id
+
+
+def test_another_target_keeps_all_versions_and_changes_their_checks():
+    sch = schedule(MATMUL)
+    before = sch.head.id
+    sch.parallel(sch.get_loops(sch.get_block("mm"))[0])
+    heads: list[str] = []
+    sch.subscribe(lambda node: heads.append(node.id))
+    after = sch.head.id
+    sch.retarget(Target("cpu", features=("avx2",)))
+    assert sch.head.id == after
+    assert heads == [after]
+    assert sch.state.target == Target("cpu", features=("avx2",))
+    assert {node.state.target for node in sch.history} == {sch.state.target}
+    assert sch.goto(before).state.target == sch.state.target
+    stated = MATMUL.replace("@prim_func", "@prim_func(target=Target('cuda'))")
+    with pytest.raises(TargetMismatchError, match="is for"):
+        schedule(stated).retarget("cpu")
 
 
 def test_branches_share_the_history_and_not_the_head():

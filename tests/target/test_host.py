@@ -22,3 +22,10 @@ def test_hidden_facts_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_text", hidden)
     assert host._line("/sys/anything") == host.UNKNOWN
     assert host.machine_facts()["governor"] == host.UNKNOWN
+
+
+def test_a_gpu_is_found_by_its_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(host, "NVIDIA_DEVICE", tmp_path / "nvidiactl")
+    assert not host.has_nvidia_gpu()
+    (tmp_path / "nvidiactl").touch()
+    assert host.has_nvidia_gpu()

@@ -9,7 +9,8 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tilewright.workbench.protocol import KernelRule, Update
+    from tilewright.workbench.protocol import Update
+    from tilewright.workbench.protocol_runs import KernelRule
 
     from tests.workbench.conftest import Client
 

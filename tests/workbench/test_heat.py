@@ -6,7 +6,7 @@ import dataclasses
 
 import tilewright as tw
 from tilewright.workbench.heat import heat_view
-from tilewright.workbench.protocol import KernelTime, Measurement
+from tilewright.workbench.protocol_runs import KernelTime, Measurement
 
 from tests.workbench.test_editor import MODEL
 

@@ -12,7 +12,7 @@ import pytest
 
 from tilewright.schedules.primitives.loops.parallel import Parallel
 from tilewright.workbench.protocol import SPAN_FIELDS, SPAN_KINDS
-from tilewright.workbench.requests import Request, Run
+from tilewright.workbench.requests import Request, Run, Select
 from tilewright.workbench.serialization import update_to_plain
 
 from tests.waiting import wait_until
@@ -21,6 +21,7 @@ from tests.workbench.scenarios import INVALID_VALUES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tilewright.workbench.protocol import Update
     from tilewright.workbench.session import Session
 
     from tests.workbench.conftest import Client
@@ -231,6 +232,31 @@ def test_an_earlier_update_announces_the_step_of_a_cell(matmul: Client) -> None:
     (update,) = (update for update, _ in matmul.received[1:] if update.panes)
     assert update.applied is not None
     assert "moved the head: it is parallel" in update.applied.message
+
+
+def test_a_step_of_a_cell_during_a_request_is_announced(
+    matmul: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread moves the head while a request holds the lock of the session."""
+    session = matmul.session
+    select = session._select
+
+    def slow(request: Select) -> None:
+        cell = threading.Thread(target=lambda: session.schedule.get_block("C"))
+        cell.start()
+        cell.join()
+        select(request)
+
+    monkeypatch.setattr(session, "_select", slow)
+    matmul.select("", 0)
+    wait_until(lambda: any(announces_move(update) for update, _ in matmul.received))
+    assert session.shown.menu.selection is not None  # the selection follows as well
+
+
+def announces_move(update: Update) -> bool:
+    return (
+        update.applied is not None and "moved the head: it is get_block" in update.applied.message
+    )
 
 
 def test_workbenches_of_one_schedule_are_synchronized(

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
 
 def test_samples_depend_on_the_caller_and_the_range(network: Client) -> None:
-    rejected = network.send("sample", symbol="n", value=65)
+    rejected = network.send("sample", function="main", symbol="n", value=65)
     assert rejected.problems is not None
     assert rejected.problems[0].hint == "the nearest allowed value is 64"
-    update = network.send("sample", symbol="n", value=12)
+    unknown = network.send("sample", function="missing", symbol="n", value=12)
+    assert unknown.problems is not None
+    assert "no function 'missing'" in unknown.problems[0].message
+    update = network.send("sample", function="main", symbol="n", value=12)
     assert update.symbols is not None
     assert update.symbols.rows[0].sample == 12
     network.send("open", function="twice")

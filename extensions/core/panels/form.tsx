@@ -96,7 +96,7 @@ function Choices({ field, value, listId, onChange }: RowProps & { listId: string
           <option key={choice} value={choice} />
         ))}
       </datalist>
-      {field.choices.slice(0, 6).map((choice) => (
+      {field.choices.filter((choice) => !(choice in field.unavailable)).slice(0, 6).map((choice) => (
         <button
           type="button"
           key={choice}
@@ -107,6 +107,18 @@ function Choices({ field, value, listId, onChange }: RowProps & { listId: string
           {choice}
         </button>
       ))}
+      {Object.keys(field.unavailable).length > 0 ? (
+        <details class="tw-unavailable">
+          <summary>{Object.keys(field.unavailable).length} not on this target</summary>
+          <ul>
+            {Object.entries(field.unavailable).map(([choice, reason]) => (
+              <li key={choice}>
+                <span class="tw-mono">{choice}</span> {reason}
+              </li>
+            ))}
+          </ul>
+        </details>
+      ) : null}
     </div>
   );
 }

@@ -94,14 +94,7 @@ export function SymbolsPanel({ store }: { store: Store }): JSX.Element {
 export const symbolsPanel: Panel = { key: "symbols", title: "Symbols", view: SymbolsPanel, section: "symbols" };
 
 function SymbolLine({ row, store }: { row: SymbolRow; store: Store }): JSX.Element {
-  const [error, setError] = useState("");
-  const id = useId();
-  const change = (event: Event): void => {
-    const text = (event.currentTarget as HTMLInputElement).value;
-    const problem = problemOf(text, row);
-    setError(problem);
-    if (problem === "") store.send({ type: "sample", symbol: row.name, value: Number(text) });
-  };
+  const open = useWatch(store.state, (state) => state.open);
   return (
     <tr>
       <th scope="row" class="tw-mono">
@@ -110,24 +103,41 @@ function SymbolLine({ row, store }: { row: SymbolRow; store: Store }): JSX.Eleme
       <td class="tw-mono">{range(row.lower, row.upper)}</td>
       <td class="tw-mono">{row.multiple_of}</td>
       <td>
-        <input
-          type="number"
-          class="tw-input tw-sample tw-mono"
-          aria-label={`Sample value of ${row.name}`}
-          value={row.sample}
-          aria-invalid={error !== ""}
-          aria-describedby={id}
-          step={row.multiple_of}
-          min={row.lower ?? undefined}
-          max={row.upper ?? undefined}
-          onChange={change}
-        />
-        <span id={id} class="tw-field-error" role="alert">
-          {error}
-        </span>
+        <SampleField row={row} owner={open} store={store} />
       </td>
       <td class="tw-mono">{row.likely.join(", ") || "—"}</td>
     </tr>
+  );
+}
+
+/** The field of a symbol's sample value; `owner` is the function of the symbol. */
+export function SampleField({ row, owner, store }: { row: SymbolRow; owner: string; store: Store }): JSX.Element {
+  const [error, setError] = useState("");
+  const id = useId();
+  const change = (event: Event): void => {
+    const text = (event.currentTarget as HTMLInputElement).value;
+    const problem = problemOf(text, row);
+    setError(problem);
+    if (problem === "") store.send({ type: "sample", function: owner, symbol: row.name, value: Number(text) });
+  };
+  return (
+    <span class="tw-sample-field">
+      <input
+        type="number"
+        class="tw-input tw-sample tw-mono"
+        aria-label={`Sample value of ${row.name}`}
+        value={row.sample}
+        aria-invalid={error !== ""}
+        aria-describedby={id}
+        step={row.multiple_of}
+        min={row.lower ?? undefined}
+        max={row.upper ?? undefined}
+        onChange={change}
+      />
+      <span id={id} class="tw-field-error" role="alert">
+        {error}
+      </span>
+    </span>
   );
 }
 

@@ -1,16 +1,17 @@
 import type { JSX } from "preact";
 import { useWatch } from "../observable";
 import { runningJob, type State, type Store } from "../store";
-import { MeasureOptionsButton } from "./measure_options";
+import { SetupButton } from "./setup";
 import { Icon, Mark, type IconName } from "../ui/icons";
 
 /** The toolbar: undo, redo, compile, measure, and the verdict of the last compilation. */
 export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const history = useWatch(store.state, (state) => state.history);
-  const target = useWatch(store.state, (state) => state.target);
+  const missing = useWatch(store.state, (state) => state.setup?.missing ?? "");
   const busy = useWatch(store.state, (state) => runningJob(state)?.kind === "run");
+  const blocked = busy || missing !== "";
   const run = (action: "compile" | "measure"): void => {
-    if (!busy) store.send({ type: "run", action, function: "" });
+    if (!blocked) store.send({ type: "run", action, function: "" });
   };
   return (
     <div class="tw-toolbar" role="toolbar" aria-label="Workbench">
@@ -24,8 +25,8 @@ export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JS
       <button
         type="button"
         class="tw-button"
-        aria-disabled={busy}
-        title="Compile, run at the sample sizes, and compare with the interpreter"
+        aria-disabled={blocked}
+        title={missing || "Compile, run at the sample sizes, and compare with the interpreter"}
         onClick={() => run("compile")}
       >
         <Icon name="hammer" size={15} /> Compile
@@ -33,19 +34,16 @@ export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JS
       <button
         type="button"
         class="tw-button tw-primary"
-        aria-disabled={busy}
-        title="Compile and measure at the sample sizes"
+        aria-disabled={blocked}
+        title={missing || "Compile and measure at the sample sizes"}
         onClick={() => run("measure")}
       >
         <Icon name="play" size={13} /> Measure
       </button>
-      <MeasureOptionsButton store={store} id={`${idBase}-measure-options`} />
-      <MeasureKernel store={store} disabled={busy} />
+      <MeasureKernel store={store} disabled={blocked} />
       <Verdict store={store} />
       <span class="tw-bar-fill-gap" />
-      <span class="tw-target tw-mono" title="Target">
-        {target}
-      </span>
+      <SetupButton store={store} id={`${idBase}-setup`} />
     </div>
   );
 }

@@ -1,0 +1,84 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { mount } from "../core/app";
+import type { Store } from "../core/store";
+import { connected, flush, useFakeTimers, type FakeKernel } from "./helpers";
+
+let kernel: FakeKernel;
+let store: Store;
+let page: HTMLElement;
+let unmount: () => void;
+
+beforeEach(async () => {
+  useFakeTimers();
+  ({ kernel, store } = connected());
+  page = document.createElement("div");
+  document.body.append(page);
+  unmount = mount(store, page);
+  await flush();
+});
+
+afterEach(async () => {
+  unmount();
+  page.remove();
+  await flush(); // an effect of preact that is still queued would block those of the next test
+  vi.useRealTimers();
+});
+
+function find(selector: string): HTMLElement {
+  const found = page.querySelector<HTMLElement>(selector);
+  if (!found) throw new Error(`no element matches ${selector}`);
+  return found;
+}
+
+test("chooses target, sizes and threads by mouse and keyboard", async () => {
+  const button = find("[aria-label='Target and sizes']");
+  expect(button.textContent).toContain("cpu · s = 128 · 2 threads");
+  expect(button.title).toContain("hot caches, 2 threads");
+  button.click();
+  await flush();
+  const dialog = find(".tw-popover");
+  const target = find(".tw-popover select[aria-label=Target]") as HTMLSelectElement;
+  expect(document.activeElement).toBe(target);
+  expect([...target.options].map((option) => option.text)).toContain("cuda sm_90a (not on this machine)");
+  target.value = "cpu avx2";
+  target.dispatchEvent(new Event("change", { bubbles: true }));
+  expect(kernel.last()).toMatchObject({ type: "set_target", target: "cpu avx2" });
+  const size = find(".tw-popover [aria-label='Sample value of s']") as HTMLInputElement;
+  const sent = kernel.sent.length;
+  size.value = "257";
+  size.dispatchEvent(new Event("change", { bubbles: true }));
+  await flush();
+  expect(dialog.textContent).toContain("Expected an integer: 1 … 256");
+  expect(kernel.sent.length).toBe(sent);
+  size.value = "64";
+  size.dispatchEvent(new Event("change", { bubbles: true }));
+  expect(kernel.last()).toMatchObject({ type: "sample", function: "main", symbol: "s", value: 64 });
+  dialog.querySelectorAll<HTMLInputElement>("input[type=radio]")[1]?.click();
+  expect(kernel.last()).toMatchObject({ type: "set_measure_options", caches: "cold", threads: 0, pin: false, budget: 1.5 });
+  kernel.answer({ measure_options: { caches: "cold", threads: 0, max_threads: 2, pin: false, budget: 1.5 } });
+  await flush();
+  const threads = find(".tw-popover label select") as HTMLSelectElement;
+  threads.value = "1";
+  threads.dispatchEvent(new Event("change", { bubbles: true }));
+  expect(kernel.last()).toMatchObject({ type: "set_measure_options", caches: "cold", threads: 1 });
+  dialog.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+  await flush();
+  expect(page.querySelector(".tw-popover")).toBeNull();
+  expect(document.activeElement).toBe(button);
+});
+
+test("does not measure for a target that this machine cannot run", async () => {
+  const setup = store.state.value.setup;
+  if (!setup) throw new Error("no setup");
+  kernel.answer({ setup: { ...setup, target: "cuda sm_90a", missing: "this machine has no NVIDIA GPU" } });
+  await flush();
+  const sent = kernel.sent.length;
+  const measure = [...page.querySelectorAll<HTMLElement>(".tw-toolbar button")].find((item) => item.textContent.trim() === "Measure");
+  measure?.click();
+  expect(kernel.sent.length).toBe(sent);
+  expect(measure?.title).toBe("this machine has no NVIDIA GPU");
+});
+
+test("displays the conditions of a measurement", () => {
+  expect(find(".tw-conditions").textContent).toContain("hot caches, 2 threads, not pinned");
+});

@@ -1,0 +1,65 @@
+"""Target, sizes and threads, chosen in the toolbar by mouse and keyboard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.test_first_minutes import LONG, PROGRAM, button, picture
+from tests.browser.workbench import tab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+
+def test_target_sizes_and_threads_in_the_toolbar(open_notebook: Callable[..., Page]) -> None:
+    page = open_notebook("setup.ipynb", [PROGRAM])
+    setup, dialog = button(page, "Target and sizes"), page.get_by_role("dialog")
+    expect(setup).to_contain_text("cpu · batch = 48")
+
+    # By keyboard: another size and one thread.
+    setup.click()
+    expect(dialog.get_by_label("Target", exact=True)).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(dialog.get_by_label("Sample value of batch")).to_be_focused()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("-1")
+    page.keyboard.press("Tab")
+    expect(dialog.get_by_role("alert")).to_have_text("Expected an integer: 0 … ∞")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("32")
+    page.keyboard.press("Tab")
+    dialog.get_by_role("combobox", name="Threads").select_option("1")
+    expect(setup).to_contain_text("cpu · batch = 32 · 1 thread")
+    picture(page, "setup")
+
+    # A target that this machine cannot run: its code is displayed, and running is disabled.
+    dialog.get_by_label("Target", exact=True).select_option("cpu riscv64")
+    expect(dialog).to_contain_text("Cannot run: this machine has another processor")
+    picture(page, "setup-riscv64")
+    page.keyboard.press("Escape")
+    expect(setup).to_be_focused()
+    expect(button(page, "Measure")).to_have_attribute("aria-disabled", "true")
+
+    # An emulated GPU, and this machine with a narrower set of features.
+    setup.click()
+    dialog.get_by_label("Target", exact=True).select_option("simt sm_80")
+    expect(setup).to_contain_text("simt sm_80")
+    expect(page.locator(".tw-root").get_by_role("tab", name="PTX")).to_be_visible()
+    dialog.get_by_label("Target", exact=True).select_option("cpu avx2")
+    expect(setup).to_contain_text("cpu avx2 · batch = 32")
+    page.keyboard.press("Escape")
+    button(page, "Measure").click()
+    expect(page.locator(".tw-measurement")).to_contain_text("batch = 32", timeout=LONG)
+    expect(page.locator(".tw-conditions").first).to_contain_text("1 thread,")
+
+    # The sizes of the toolbar are those of the symbols.
+    tab(page, "Symbols")
+    expect(page.get_by_label("Sample value of batch")).to_have_value("32")
