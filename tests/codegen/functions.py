@@ -81,6 +81,20 @@ def program(
     return PrimFunc(name, tuple(params), seq(*loops))
 
 
+def one_vector(op: str, dtype: DType, arity: int = 1, lanes: int = 16) -> PrimFunc:
+    """Return a function that applies an operation to one vector, without a tail."""
+    mint, lane = UidSource(), var("lane", lower=0, upper=lanes - 1)
+    second = FUNCTIONS[op].second if op in FUNCTIONS else None
+    shape = (as_expr(lanes),)
+    inputs = [
+        Buffer(mint(), f"x{k}", shape, second if k == 1 and second else dtype) for k in range(arity)
+    ]
+    value = _element(op, [Load(x, (lane,)) for x in inputs], dtype)
+    y = Buffer(mint(), "y", shape, value.dtype)
+    body = For(mint(), lane, as_expr(lanes), Store(y, (lane,), value), "vectorized")
+    return PrimFunc("f", (*(BufferParam(x, "in") for x in inputs), BufferParam(y, "out")), body)
+
+
 def _element(op: str, operands: list[Element], out: DType) -> Element:
     if op == "cast":
         return Cast(out, operands[0])

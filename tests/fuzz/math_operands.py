@@ -22,6 +22,9 @@ CHUNK = 1 << 17
 EVERY = 1 << 32
 """The number of bit patterns in single precision."""
 
+POSITIVE = EVERY // 2
+"""The number of bit patterns without a sign."""
+
 ROUNDING: Mapping[str, Callable[[Array], Array]] = {
     "neg": np.negative,
     "abs": np.abs,
@@ -35,6 +38,12 @@ ROUNDING: Mapping[str, Callable[[Array], Array]] = {
 
 SWEPT = (*UNARY, *ROUNDING)
 
+ODD = (
+    "neg", "round", "trunc", "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh",
+    "erf", "erfinv",
+)  # fmt: skip
+EVEN = ("abs", "cos", "cosh")
+
 
 def exact_unary(op: str, x: Array) -> Array:
     """Return results before the rounding to single precision."""
@@ -42,6 +51,13 @@ def exact_unary(op: str, x: Array) -> Array:
         with np.errstate(all="ignore"):
             return ROUNDING[op](x).astype(np.float64)
     return reference(op, x)
+
+
+def of_negative(op: str, x: Array, exact: Array) -> Array:
+    """Return the exact results at ``-x`` of a function with known results at ``x``."""
+    if op in ODD:
+        return -exact
+    return exact if op in EVEN else exact_unary(op, -x)
 
 
 def patterns(start: int, stop: int, step: int = 1) -> Iterator[Array]:

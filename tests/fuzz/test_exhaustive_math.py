@@ -8,18 +8,34 @@ import mpmath
 import numpy as np
 import pytest
 
+from tilewright.codegen.llvm import emit_module
+from tilewright.codegen.lower import lower_kernel
 from tilewright.ir.dtype import f32
 from tilewright.ir.loop.element_functions import FUNCTIONS
+from tilewright.target.target import Target
 
-from tests.codegen.functions import EXACT, UNARY, reference
+from tests.codegen.functions import EXACT, UNARY, program, reference
 from tests.codegen.kernels import LEVELS
-from tests.fuzz.exhaustive_math import PARTS, RECORD, worst_of_part
+from tests.fuzz.exhaustive_math import (
+    PARTS,
+    RECORD,
+    between_accesses,
+    code_of,
+    instructions,
+    worst_of_part,
+)
 from tests.fuzz.math_operands import (
     CHUNK,
+    EVEN,
     EVERY,
+    ODD,
     PAIRS,
+    POSITIVE,
     SWEPT,
+    arity_of,
     exact_pairs,
+    exact_unary,
+    of_negative,
     of_result,
     pairs,
     patterns,
@@ -43,11 +59,43 @@ def test_every_function_of_floats_is_swept() -> None:
     assert {f.name for f in accepted} - {"floordiv"} == {*SWEPT, *PAIRS}
 
 
+@pytest.mark.parametrize("op", [*SWEPT, *PAIRS])
+def test_the_digest_covers_the_tested_instructions(op: str) -> None:
+    """The loops that are tested execute the instructions that are digested, and others."""
+    for level in LEVELS:
+        target, alone = Target("cpu", features=(level,)), instructions(op, level)
+        assert 1 <= len(alone) < 800
+        assert not any(word in t for t in alone for word in ("ptr %p", "masked", "getelementptr"))
+        kernel = lower_kernel(program(((op, f32),), f32, arity_of(op)), target)
+        text = emit_module([kernel.function], target)
+        assert between_accesses(text) == alone
+        assert len(text.splitlines()) > len(alone) + 40
+
+
+def test_the_digest_changes_with_a_constant_only() -> None:
+    target = Target("cpu", features=(LEVELS[0],))
+    text = emit_module([lower_kernel(program((("exp", f32),), f32), target).function], target)
+    alone = between_accesses(text)
+    assert between_accesses(text.replace("%v", "%value").replace("align 4", "align 8")) == alone
+    assert between_accesses(text.replace("%p3", "%p3, i64 %p4", 1)) == alone
+    assert between_accesses(text.replace("0x3FE62E4000000000", "0x3FE62E4020000000")) == alone
+    assert between_accesses(text.replace("0xBFE62E4000000000", "0xBFE62E4020000000")) != alone
+    assert between_accesses(text.replace("= fsub <", "= fadd <")) != alone
+
+
+@pytest.mark.parametrize("op", RECORDED)
+def test_recorded_instructions_are_the_present_ones(op: str) -> None:
+    """After a change of a function, ``make math`` tests and records it again."""
+    recorded = {level: row["code"] for level, row in RECORDED[op]["levels"].items()}
+    present = code_of(op)
+    assert {level: recorded[level] for level in present} == present
+
+
 def test_patterns_are_all_numbers_of_a_range() -> None:
     chunks = list(patterns(0, 4 * CHUNK))
     bits = np.concatenate([c.view(np.uint32) for c in chunks])
     np.testing.assert_array_equal(bits, np.arange(4 * CHUNK))
-    assert EVERY % (PARTS * CHUNK) == 0
+    assert POSITIVE % (PARTS * CHUNK) == 0
     assert len({*structured().view(np.uint32).tolist()}) == 4096
 
 
@@ -70,6 +118,21 @@ def test_a_sum_rounded_to_odd_avoids_a_second_rounding() -> None:
     assert np.float32(tie + tiny)[0] == 1
     assert np.float32(sum_rounded_to_odd(tie, tiny))[0] == np.float32(1 + 2.0**-23)
     assert np.float32(sum_rounded_to_odd(tie, -tiny))[0] == 1
+
+
+@pytest.mark.parametrize("op", [*ODD, *EVEN])
+def test_results_at_negative_operands_follow_from_the_symmetry(op: str) -> None:
+    bits = np.random.default_rng(1).integers(0, POSITIVE, 3000, dtype=np.uint32)
+    x = np.concatenate([bits.view(np.float32), np.linspace(0, 4, 1001, dtype=np.float32)])
+    np.testing.assert_array_max_ulp(of_negative(op, x, exact_unary(op, x)), exact_unary(op, -x), 1)
+    zero = np.zeros(1, np.float32)
+    found, exact = of_negative(op, zero, exact_unary(op, zero)), exact_unary(op, -zero)
+    assert np.signbit(found) == np.signbit(exact)
+
+
+def test_negation_yields_the_patterns_with_a_sign() -> None:
+    x = np.array([0, 1, 0x7F800000, 0x7F800001, 0x7FFFFFFF], np.uint32)
+    np.testing.assert_array_equal((-x.view(np.float32)).view(np.uint32), x + POSITIVE)
 
 
 @pytest.mark.parametrize("op", UNARY)
