@@ -45,7 +45,15 @@ from .iter_map import injective_in
 from .pattern import PatternKind, pattern_kind
 from .regions import with_own_regions, with_regions
 from .tree import Tree, block_stores, tree_of
-from .updates import operation_on_own, reduction_of, reduction_update, reorders, update_of
+from .updates import (
+    excluding_identities,
+    operation_on_own,
+    reduction_of,
+    reduction_update,
+    reorders,
+    starts_at_identity,
+    update_of,
+)
 from .written_before_read import written_before_read
 
 __all__ = [
@@ -73,6 +81,7 @@ __all__ = [
     "determined",
     "domain_of",
     "enclosing",
+    "excluding_identities",
     "executed_domain",
     "feeds",
     "finished_inside",
@@ -104,6 +113,7 @@ __all__ = [
     "reorders",
     "results_domain",
     "size_in_bytes",
+    "starts_at_identity",
     "statements_around",
     "tree_of",
     "union",

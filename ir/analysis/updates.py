@@ -6,13 +6,15 @@ be combined in partial results: the only code whose floating-point operations ar
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from ..loop.combiners import COMBINERS, Combiner, reducer_of
-from ..loop.nodes import Binary, Bind, Block, Load, Store
+from ..loop.nodes import Binary, Bind, Block, Condition, Element, Load, Store, Where
 from ..loop.reducers import Reducing, reducing
-from ..loop.straight_line import last_of, single_store, statements_of
+from ..loop.straight_line import last_of, single_store, statements_of, straight_line
 from ..loop.visit import allocations, loads, stores, walk, walk_element
+from ..symbolic import all_of, substitute
 
 
 def update_of(store: Store) -> tuple[Combiner, Binary] | None:
@@ -113,6 +115,60 @@ def reorders(block: Block) -> bool:
     """Return whether the terms of a reduction block may be combined in any order."""
     found = reduction_of(block)
     return found is not None and found.reducer.commutative
+
+
+def starts_at_identity(block: Block) -> bool:
+    """Return whether the init of a reduction block stores the identity of its operation."""
+    update = reduction_of(block)
+    start = None if block.init is None else straight_line(block.init)
+    if update is None or start is None or start[0]:
+        return False
+    pairs = zip(start[1], update.targets, update.reducer.identities, strict=True)
+    return all(s.buffer is t.buffer and str(s.value) == str(one) for s, t, one in pairs)
+
+
+def excluding_identities(block: Block) -> Block:
+    """Return a reduction block whose predicate excludes terms that are the identity.
+
+    These are terms that a condition on indices selects: ``y[vi] += where(vk < m, x[vk], 0.0)``
+    becomes ``y[vi] += x[vk]`` with the predicate ``vk < m``. The results differ in the sign of zero
+    only, and are the same if the result starts at the identity. Other blocks are unchanged.
+
+    Examples
+    --------
+    >>> from ..script import parse
+    >>> f = parse('''
+    ... @prim_func
+    ... def f(m: Int, x: Buffer[(8,), f32], y: InOut[(), f32]):
+    ...     for k in range(8):
+    ...         with block("y"):
+    ...             vk = reduce(k)
+    ...             y[()] += where(vk < m, x[vk], 0.0)
+    ... ''').prim("f")
+    >>> changed = excluding_identities(f.body.body)
+    >>> changed.predicate, reduction_of(changed).terms
+    (k < m, (x[vk],))
+    """
+    update = reduction_of(block)
+    if update is None or update.scratch is not None:
+        return block
+    pairs = zip(update.terms, update.reducer.identities, strict=True)
+    chosen = [t for t, one in pairs if isinstance(t, Where) and t.otherwise == one]
+    conditions = {t.condition for t in chosen}
+    condition = next(iter(conditions), None)
+    complete = len(chosen) == len(update.terms) and len(conditions) == 1
+    if not complete or not isinstance(condition, Condition):
+        return block
+    prefix = tuple(replace(b, value=_selected(b.value, condition)) for b in update.prefix)
+    changed = replace(update, prefix=prefix, terms=tuple(t.then for t in chosen))
+    predicate = substitute(condition.value, {v.var: v.binding for v in block.iters})
+    return replace(block, predicate=all_of(block.predicate, predicate), body=changed.body())
+
+
+def _selected(value: Element, condition: Condition) -> Element:
+    if isinstance(value, Where) and value.condition == condition:
+        return value.then
+    return value
 
 
 def _with_scratch(block: Block) -> Reducing | None:

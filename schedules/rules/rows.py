@@ -53,8 +53,8 @@ def schedule_rows(sch: Schedule, function: FunctionRef) -> None:
     Notes
     -----
     ``compute_at`` under the row loops of the last block, ``decompose_reduction``, and
-    ``vectorize`` in vectors of the target's registers. A reduction of all elements to one result by
-    a declared reducer is divided into parts that run in parallel, by ``split`` and ``rfactor``.
+    ``vectorize`` in vectors of the target's registers. A reduction of all elements to one result is
+    divided into parts that run in parallel, by ``split`` and ``rfactor``.
 
     Examples
     --------
@@ -103,15 +103,16 @@ def _parallelize(sch: Schedule, outer: LoopRef) -> None:
 
 
 def _in_parts(sch: Schedule, block: BlockRef) -> LoopRef | None:
-    """Divide a long reduction to one result by a declared reducer; return the loop over parts."""
+    """Divide a long reduction to one result; return the loop over the parts, or None."""
     loops, found = sch.get_loops(block), sch.state.block(block)
-    if found.reducer is None or found.init is None or len(loops) != 1 or not reorders(found):
+    if found.init is None or len(loops) != 1 or not reorders(found):
         return None
     extent = const_value(sch.state.loop(loops[0]).extent)
     if extent is not None and extent <= PART:
         return None
     outer, _ = sch.split(loops[0], factors=(None, PART))
-    sch.rfactor(block, outer)
+    combine = sch.rfactor(block, outer)
+    sch.vectorize_block(combine, lanes_of(sch, combine))
     return outer
 
 

@@ -9,7 +9,9 @@ from ....ir.analysis import (
     Tree,
     accesses,
     covered_buffers,
+    excluding_identities,
     is_plain,
+    starts_at_identity,
     with_regions,
     writes,
 )
@@ -58,8 +60,9 @@ class DecomposeReduction(Primitive):
     Notes
     -----
     The loops inside the given loop that bind spatial iteration variables are duplicated around the
-    new block, with their kinds. The result is the handle of the initializing block. Cost: linear in
-    the size of the loop body.
+    new block, with their kinds. The result is the handle of the initializing block. Terms that a
+    condition replaces by the identity, as ``rfactor`` writes them, are excluded by the predicate of
+    the update. Cost: linear in the size of the loop body.
 
     Names elsewhere: TVM ``decompose_reduction``; Halide: none (pure and update definitions are
     scheduled separately with ``update``).
@@ -223,8 +226,9 @@ class DecomposeReduction(Primitive):
         if start is None:
             raise TypeError(f"the init of {block.name!r} cannot be decomposed")
         new = before(edit.tree.function.body, loop, start.nest)
+        update = excluding_identities(block) if starts_at_identity(block) else block
         return edit.finish(
-            replace_statement(new, block, with_regions(replace(block, init=None))),
+            replace_statement(new, block, with_regions(replace(update, init=None))),
             results=(edit.block_ref(start.block),),
         )
 

@@ -80,7 +80,7 @@ def test_all_elements_are_reduced_in_parallel_parts(m):
     target = Target("cpu", features=("avx2",))
     func = with_default_schedule(parse(MOMENTS), target).prim("moments")
     kinds = [s.kind for s in walk(func.body) if isinstance(s, For)]
-    assert kinds == ["parallel", "serial", "vectorized", "serial"]
+    assert kinds == ["parallel", "serial", "vectorized", "serial", "vectorized"]
     x = np.random.default_rng(m).normal(3, 2, m).astype(np.float32)
     results = [np.empty((), np.float32) for _ in range(3)]
     assert build(func, "avx2")(x, *results, runtime=Runtime(threads=2)) == 0
@@ -88,6 +88,61 @@ def test_all_elements_are_reduced_in_parallel_parts(m):
     if m:
         np.testing.assert_allclose(results[1], x.mean(dtype=np.float64), rtol=1e-6)
         np.testing.assert_allclose(results[2] / m, x.astype(np.float64).var(), rtol=1e-5)
+
+
+TOTALS = """
+m = symbols("m", lower=0)
+
+@prim_func
+def sum(x: Buffer[(m,), f32], total: Out[(), f32]):
+    for k in range(m):
+        with block("sum"):
+            vk = reduce(k)
+            with init(): total[()] = 0.0
+            total[()] += x[vk]
+
+@prim_func
+def mean(x: Buffer[(m,), f32], y: Out[(), f32]):
+    total = alloc((), f32)
+    for k in range(m):
+        with block("sum"):
+            vk = reduce(k)
+            with init(): total[()] = 0.0
+            total[()] += x[vk] * x[vk]
+    with block("divide"):
+        y[()] = total[()] / f32(i64(m))
+
+@prim_func
+def largest(x: Buffer[(m,), f32], y: Out[(), f32]):
+    for k in range(m):
+        with block("max"):
+            vk = reduce(k)
+            with init(): y[()] = -inf
+            y[()] = max(y[()], x[vk])
+"""
+
+
+@pytest.mark.parametrize(
+    "m", [0, 1, 7, 70, PART - 1, PART, PART + 1, 3 * PART + 17, 40 * PART + 17]
+)
+@pytest.mark.parametrize("name", ["sum", "mean", "largest"])
+def test_totals_of_one_array_are_summed_in_parallel_parts(name, m):
+    target = Target("cpu", features=("avx2",))
+    func = with_default_schedule(parse(TOTALS), target).prim(name)
+    kinds = [s.kind for s in walk(func.body) if isinstance(s, For)]
+    assert kinds == ["parallel", "serial", "vectorized", "serial", "vectorized"]
+    x = np.random.default_rng(m).normal(3, 2, m).astype(np.float32)
+    wide, found, runtime = x.astype(np.float64), np.empty((), np.float32), Runtime(threads=2)
+    assert build(func, "avx2")(x, found, runtime=runtime) == 0
+    assert runtime.regions == (m > 40 * PART)
+    if name == "largest":
+        assert found == x.max(initial=-np.inf)
+    else:
+        terms, count = (wide, 1) if name == "sum" else (wide**2, m)
+        with np.errstate(invalid="ignore"):
+            expected = terms.sum() / np.float64(count)
+        bound = 2 * 128 * 2.0**-24 * np.abs(terms).sum() / max(count, 1)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
 
 
 EXTREME = """
@@ -111,7 +166,7 @@ def test_packed_partial_results_are_combined_in_parallel_groups(t, low, m):
     target = Target("cpu", features=("avx2",))
     function = with_default_schedule(parse(text), target).prim("random")
     kinds = [s.kind for s in walk(function.body) if isinstance(s, For)]
-    assert kinds == ["parallel", "serial", "serial", "vectorized", "serial"]
+    assert kinds == ["parallel", "serial", "serial", "vectorized", "serial", "vectorized"]
     original = oracles.Original(Program("extreme", text), parse(text))
     kernel = oracles.native(function, "avx2", opt=0)
     (symbol,) = original.function.params[0].buffer.shape[0].free

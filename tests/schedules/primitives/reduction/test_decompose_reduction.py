@@ -56,6 +56,66 @@ def test_the_predicate_of_a_split_reduction_stays_with_the_update():
     assert sch.verify().ok
 
 
+CHOSEN = """
+m = symbols("m", lower=0)
+
+@prim_func
+def f(x: Buffer[(m,), f32], y: Out[(), f32]):
+    for k0 in range(ceildiv(m, 8)):
+        for k1 in range(8):
+            with block("sum"):
+                vk = reduce(ceildiv(m, 8) * 8, k0 * 8 + k1)
+                with init(): y[()] = {init}
+                y[()] += where({condition}, x[vk], {otherwise})
+"""
+
+
+def test_terms_that_are_the_identity_are_excluded_by_the_predicate():
+    sch = schedule(CHOSEN.format(init="0.0", condition="vk < m", otherwise="0.0"))
+    sch.decompose_reduction("sum", "k0")
+    block = sch.state.block(sch.get_block("sum"))
+    assert str(block.predicate) == "k0 * 8 + k1 < m"
+    assert "where" not in str(sch)
+    assert sch.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("init", "condition", "otherwise"),
+    [("-0.0", "vk < m", "0.0"), ("0.0", "vk < m", "1.0"), ("1.0", "vk < m", "0.0")],
+)
+def test_other_terms_that_a_condition_selects_are_kept(init, condition, otherwise):
+    """A sum that starts at -0.0 and skips the term 0.0 would have the other sign."""
+    sch = schedule(CHOSEN.format(init=init, condition=condition, otherwise=otherwise))
+    sch.decompose_reduction("sum", "k0")
+    block = sch.state.block(sch.get_block("sum"))
+    assert str(block.predicate) == "True"
+    assert f"where(vk < m, x[vk], {otherwise})" in str(sch)
+    assert sch.verify().ok
+
+
+def test_the_terms_of_a_declared_reducer_are_excluded_together():
+    text = """
+m = symbols("m", lower=0)
+
+@prim_func
+def f(x: Buffer[(m,), f32], c: Out[(), f32], mean: Out[(), f32], square: Out[(), f32]):
+    for k in range(m):
+        with block("reduce"):
+            vk = reduce(k)
+            with init(): c[()], mean[()], square[()] = 0.0, 0.0, 0.0
+            t = x[vk] * 2.0
+            c[()], mean[()], square[()] = welford(1.0, t, 0.0)
+"""
+    sch = schedule(text)
+    outer, inner = sch.split("k", (None, 8))
+    sch.rfactor("reduce", outer)
+    assert str(sch).count("where(") == 4
+    sch.decompose_reduction("reduce", inner)
+    assert "where(" not in str(sch)
+    assert str(sch.state.block(sch.get_block("reduce")).predicate) == "k_0 * 8 + k_1 < m"
+    assert sch.verify().ok
+
+
 def test_requirements():
     sch = schedule(MATMUL)
     mm = sch.get_block("mm")
