@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from ..errors import Json
 from ..ir.loop.nodes import PrimFunc
@@ -59,6 +59,20 @@ class Rewrite:
     decisions: Mapping[str, Json] = field(default_factory=lambda: _NO_DECISIONS)
 
 
+_MADE: Final = "made"
+_LEGAL: Final = "legal"
+"""The keys of the last outcome and of the last legal step in the memo of a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The outcome of a step whose number is ``ordinal``."""
+
+    step: Primitive
+    ordinal: int
+    rewrite: Rewrite
+
+
 class Primitive(Step):
     """A transformation of a program that preserves its results."""
 
@@ -83,6 +97,15 @@ class Primitive(Step):
         """Return the new program; called only if no check found a problem."""
         raise TypeError(f"{type(self).__name__} defines no rewrite for {state!r}")
 
+    def made(self, state: State) -> Rewrite:
+        """Return the outcome of the rewrite, which the checks and the application share."""
+        known = state.memo.get(_MADE)
+        if isinstance(known, _Made) and (known.step, known.ordinal) == (self, state.ordinal):
+            return known.rewrite
+        rewrite = self.rewrite(state)
+        state.memo[_MADE] = _Made(self, state.ordinal, rewrite)
+        return rewrite
+
     @classmethod
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
         """Yield filled-in steps for the selected part of the program."""
@@ -99,9 +122,12 @@ class Primitive(Step):
             yield problem
         if not found and has_scopes(state, self):
             try:
-                self.rewrite(state)
+                self.made(state)
             except AllocationScopeError as error:
+                found = True
                 yield self.misplaced(error)
+        if not found:
+            given.memo[_LEGAL] = self
 
     def checked(self, state: State, given: State) -> Iterator[Problem]:
         """Yield the problems that are found before the rewrite.
@@ -138,7 +164,7 @@ class Primitive(Step):
 
     def outcome(self, state: State) -> Iterator[Problem]:
         """Yield the problems of concurrent loops, scans, and blocks after the step."""
-        isolated = tuple(isolation_problems(state, lambda: self.rewrite(state).module))
+        isolated = tuple(isolation_problems(state, lambda: self.made(state).module))
         if isolated:
             yield from isolated
             return
@@ -146,7 +172,7 @@ class Primitive(Step):
         before = whole(state).module
         checks = (needs_outcome, has_local_shapes)
         if any(needs(before.functions.get(name)) for name in names for needs in checks):
-            after = left(state, self.rewrite(state).module)
+            after = left(state, self.made(state).module)
             yield from outcome_problems(before, after, names)
             yield from region_problems(before, after, names, tuple(self.handles()))
 
@@ -256,9 +282,7 @@ def apply(state: State, step: Step) -> Applied:
     step = given if isinstance(given, Composite) else _plain(given)
     scope = entered(state, step)
     outside, moved = lifted(scope, step) if isinstance(step, Primitive) else (state, ())
-    problems = tuple(
-        step.checked(outside, state) if isinstance(step, Primitive) else state.missing(step)
-    )
+    problems = tuple(_problems(step, outside, state))
     if problems:
         raise StepError(step.title(), problems, state.module)
     if isinstance(step, Composite):
@@ -277,6 +301,13 @@ def apply(state: State, step: Step) -> Applied:
     new = replace(new, module=rewrite.module, moves=moves)
     report_step(new.module)
     return Applied(new, results, rewrite)
+
+
+def _problems(step: Step, state: State, given: State) -> Iterable[Problem]:
+    """Return the problems that are found before the rewrite; a checked step has none."""
+    if not isinstance(step, Primitive):
+        return given.missing(step)
+    return () if given.memo.get(_LEGAL) == step else step.checked(state, given)
 
 
 def _plain(step: _S) -> _S:
@@ -304,7 +335,7 @@ def rewritten(step: Primitive, state: State) -> Rewrite:
 def _rewritten(step: Primitive, state: State, moved: Collection[BufferRef]) -> Rewrite:
     """Return the outcome of a step; allocations that were moved outward move inward again."""
     try:
-        made = step.rewrite(state)
+        made = step.made(state)
     except AllocationScopeError as error:
         raise StepError(step.title(), (step.misplaced(error),), state.module) from error
     for name in dict.fromkeys(ref.function for ref in moved):

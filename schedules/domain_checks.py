@@ -268,7 +268,7 @@ def executed_after(state: State, step: Primitive, ref: BlockRef, loop: For) -> D
     tree, block = state.tree(ref.function), state.block(ref)
     shared = tree.common((block, loop))
     depth = sum(not isinstance(s, Seq | Alloc) for s in (shared, *tree.ancestors(shared)))
-    new = tree_of(step.rewrite(state).module.prim(ref.function))
+    new = tree_of(step.made(state).module.prim(ref.function))
     moved = new.blocks[ref.uid]
     path = [moved, *new.ancestors(moved)][::-1]
     nested = [s for s in path if not isinstance(s, Seq | Alloc)]

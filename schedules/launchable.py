@@ -251,7 +251,7 @@ def _fixes(
     for step in _candidates(func, error, where):
         if any(check(state, step)):
             continue
-        after = launch_errors(step.rewrite(state).module.prim(func.name), target)
+        after = launch_errors(step.made(state).module.prim(func.name), target)
         if len(after) < before and type(error) not in {type(e) for e in after}:
             yield step
 

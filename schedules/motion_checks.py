@@ -362,7 +362,7 @@ def parallel_problems(
         for s in (loop, *tree.ancestors(loop))
         if isinstance(s, For) and s.kind in ("parallel", "thread") and const_value(s.extent) != 1
     ]
-    new = tree_of(step.rewrite(state).module.prim(ref.function)) if concurrent else tree
+    new = tree_of(step.made(state).module.prim(ref.function)) if concurrent else tree
     for outer in concurrent:
         for conflict in kind_conflicts(new, new.loops[outer.uid]):
             yield Problem(

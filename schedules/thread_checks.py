@@ -43,7 +43,7 @@ def shared_scope_problems(
     if all(x.kind != "thread" for x in state.tree(function).loops.values()):
         return
     before = set(state.tree(function).temporaries)
-    tree = tree_of(step.rewrite(state).module.prim(function))
+    tree = tree_of(step.made(state).module.prim(function))
     made = {b for b in tree.temporaries if b not in before}
     for loop in tree.loops.values():
         if loop.kind != "thread" or loop.thread in BLOCK_AXES or const_value(loop.extent) == 1:

@@ -212,7 +212,7 @@ class Reorder(Primitive):
         if isinstance(chain, Problem):
             return
         order = self._ordered(state, chain)
-        after = tree_of(self.rewrite(state).module.prim(name))
+        after = tree_of(self.made(state).module.prim(name))
         new = {x.uid: x for x in after.loops.values()}
         for k, outer in enumerate(chain):
             exchanged = [x for x in chain[k + 1 :] if order.index(x) < order.index(outer)]
@@ -243,7 +243,7 @@ class Reorder(Primitive):
         ]
         if not grown:
             return
-        tree = tree_of(self.rewrite(state).module.prim(name))
+        tree = tree_of(self.made(state).module.prim(name))
         for loop in (x for x in tree.loops.values() if x.uid in grown):
             for conflict in kind_conflicts(tree, loop):
                 yield Problem(
@@ -282,7 +282,7 @@ class Reorder(Primitive):
 
     def _separable(self, state: State, block: Block) -> bool:
         """Return whether the init of a block can run before its reduction after the step."""
-        after = tree_of(self.rewrite(state).module.prim(self.loops[0].function))
+        after = tree_of(self.made(state).module.prim(self.loops[0].function))
         new = after.blocks[block.uid]
         return separate_init(statements_around(after, new), new) is not None
 
