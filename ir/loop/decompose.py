@@ -17,7 +17,6 @@ from ..identity import Uid, UidSource, fresh_name
 from ..symbolic import (
     Add,
     Bool,
-    Cmp,
     Expr,
     FloorDiv,
     Le,
@@ -235,8 +234,8 @@ def _kept(block: Block, parts: list[Bool], copies: _Copies) -> Bool:
 def without_variables(condition: Bool, variables: Collection[Var]) -> Bool | None:
     """Return an equivalent condition without some variables; None if none is known.
 
-    A linear comparison that is the same at both ends of the range of a variable does not depend on
-    it, such as ``2 * i + k < 2 * n`` for ``k`` in ``[0, 1]``.
+    A linear inequality that is the same at both ends of the range of a variable does not depend on
+    it, such as ``2 * i + k < 2 * n`` for ``k`` in ``[0, 1]``. An equality may hold between them.
 
     Examples
     --------
@@ -247,7 +246,9 @@ def without_variables(condition: Bool, variables: Collection[Var]) -> Bool | Non
     True
     """
     for variable in sorted(condition.free & frozenset(variables), key=lambda v: v.serial):
-        if not isinstance(condition, Cmp) or linear_form(condition.delta, (variable,)) is None:
+        if not isinstance(condition, Le | Lt):
+            return None
+        if linear_form(condition.delta, (variable,)) is None:
             return None
         if variable.lower is None or variable.upper is None:
             return None

@@ -17,7 +17,7 @@ from tilewright.ir.loop.decompose import (
 from tilewright.ir.loop.nodes import Block
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.script import parse
-from tilewright.ir.symbolic import eq, var
+from tilewright.ir.symbolic import eq, ne, var
 from tilewright.ir.verify import IllFormedProgramError
 from tilewright.schedules import Schedule
 
@@ -462,3 +462,10 @@ def test_conditions_without_variables():
     for condition in (i + k < n, i * k < n, (i + k) % 2 < n, eq(i * 2 + k, n)):
         assert without_variables(condition, {k}) is None
     assert without_variables(i + n < 3, {n}) is None
+
+
+@pytest.mark.parametrize("compare", [eq, ne])
+def test_an_equality_that_holds_between_the_ends_of_a_range_is_kept(compare):
+    """At both ends, ``3 * i + k == 1`` is false for divisibility, and true for ``k == 1``."""
+    i, k = var("i"), var("k", lower=0, upper=2)
+    assert without_variables(compare(i * 3 + k, 1), {k}) is None

@@ -493,3 +493,24 @@ def f(x: Buffer[(n,), f32], y: InOut[(n,), f32]):
     sch.split("j", (None, 4))
     assert sch.verify().required().ok
     tw.parse(str(sch))
+
+
+@pytest.mark.parametrize("compare", ["!=", "=="])
+def test_a_branch_on_an_equality_depends_on_the_split_variable(compare):
+    """The variable of the loop of 3 iterations matters only between the ends of its range."""
+    text = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(n,), f32], y: InOut[(n,), f32]):
+    for i in range(n):
+        if i COMPARE 1:
+            with block("y"):
+                vi = spatial(i)
+                y[vi] = x[vi] + y[vi]
+"""
+    sch = tw.Schedule(tw.parse(text.replace("COMPARE", compare)))
+    _, inner = sch.split("i", factors=(None, 3))
+    sch.split(inner, factors=(None, 4))
+    assert f"{compare} 1" in str(sch)
+    assert sch.verify().required()
