@@ -37,6 +37,7 @@ from .launch.launch_limits import check_axis, check_threads
 from .launch.passes import PREPARATION
 from .launch.shared_memory import check_shared, shared_memory
 from .launch.threads import Threads
+from .launch.worker_buffers import may_share_buffers, worker_buffers
 from .primitives.annotate.unannotate import Unannotate
 from .primitives.layout.set_scope import SetScope
 from .primitives.loops.bind import Bind
@@ -68,7 +69,8 @@ class Launchable(Requirement):
     SHARED_MEMORY = "the shared memory of a thread block is within the limit of the target"
     MEMORY_SCOPE = (
         "each temporary is visible to all threads that access it, and has a constant size in "
-        "registers or shared memory; no thread block needs a result of another one"
+        "registers or shared memory; no thread block needs a result of another one, and no "
+        "iteration of a parallel loop an element of a temporary that another one may write"
     )
     WARP = (
         "all threads of a warp execute a warp-level instruction, and ``threadIdx.x`` has the "
@@ -121,8 +123,9 @@ def launchable(
     Returns
     -------
     Problems
-        For CPU targets, the instructions that the target lacks. For GPUs, further the violated
-        requirements of :class:`Launchable`. At most one problem of a function is reported if it
+        For CPU targets, the instructions that the target lacks, and a temporary that the workers of
+        a parallel loop cannot share. For GPUs, further the violated requirements of
+        :class:`Launchable`. At most one problem of a function is reported if it
         prevents the computation of the threads and temporaries.
 
     Raises
@@ -189,12 +192,25 @@ def _target_of(state: State, func: PrimFunc, target: Target | None) -> Target:
 def launch_errors(func: PrimFunc, target: Target) -> tuple[KernelProgramError, ...]:
     """Return the errors that lowering raises for the launch of a function; results are cached."""
     try:
-        for one in PREPARATION if target.is_gpu else PREPARATION[:1]:
+        if not target.is_gpu:
+            _check_on_cpu(func, target)
+            return ()
+        for one in PREPARATION:
             func = one.run(func, target)
-        buffers = compacted_buffers(func) if target.is_gpu else ()
+        buffers = compacted_buffers(func)
     except KernelProgramError as error:
         return (_detached(error),)
-    return tuple(_limits_exceeded(func, buffers, target)) if target.is_gpu else ()
+    return tuple(_limits_exceeded(func, buffers, target))
+
+
+def _check_on_cpu(func: PrimFunc, target: Target) -> None:
+    """Run the passes that raise the errors of a launch on a CPU."""
+    first, *others = (one for one in PREPARATION if one.applies_to(target))
+    func = first.run(func, target)
+    if may_share_buffers(func):
+        for one in others:
+            func = one.run(func, target)
+        worker_buffers(func)
 
 
 def _limits_exceeded(

@@ -12,7 +12,7 @@ PASSES = ("codegen/lower/passes", "codegen/lower/thread_passes", "schedules/laun
 SHARED = (
     "annotations", "compaction", "complex_functions", "complex_values", "counted_lanes",
     "lane_results", "launch_axes", "launch_limits", "lowering_pass", "machine_dtypes", "own_parts",
-    "passes", "shared_memory", "threads",
+    "passes", "shared_memory", "threads", "worker_buffers",
 )  # fmt: skip
 """The files of these folders that are not passes."""
 

@@ -209,12 +209,11 @@ def _quotient(
     if part is None:
         return None
     low, width, exhaustive = part
-    aligned = simplify(low % divisor, facts) == 0
-    return (
-        low // divisor,
-        width // divisor if aligned else ceildiv(width, divisor),
-        exhaustive and aligned,
-    )
+    rest = simplify(low % divisor, facts)
+    if const_value(rest) is None:
+        return low // divisor, ceildiv(width, divisor), False
+    taken = rest == 0 or is_proved(width >= 0, facts)  # the least quotient of an empty interval
+    return low // divisor, (rest + width) // divisor, exhaustive and taken
 
 
 def _remainder(
@@ -227,8 +226,7 @@ def _remainder(
     start = simplify(low % divisor, facts)
     if is_proved(start + width < divisor, facts):
         return start, width, exhaustive
-    every = exhaustive and start == 0 and is_proved(width >= divisor - 1, facts)
-    return ZERO, divisor - 1, every
+    return ZERO, divisor - 1, exhaustive and is_proved(width >= divisor - 1, facts)
 
 
 def _divided(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given, settings
 
 from tilewright.ir.analysis import Interval, covers, interval_of, union, within_dimension
@@ -40,6 +41,29 @@ def test_intervals_contain_all_values_and_exhaustive_ones_no_others(index):
         assert max(values) < stop
         if interval.exhaustive:
             assert values == set(range(start, stop))
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 5, 7, -3])
+@pytest.mark.parametrize("divisor", [2, 3, 4])
+@pytest.mark.parametrize("step", [1, 2])
+def test_quotients_and_remainders_of_shifted_indices(offset, divisor, step):
+    """The number of quotients is exact; a loop without iterations has none."""
+    n, i = var("n", lower=0), var("i", lower=0)
+    for extent in (1, 2, 3, 9, n):
+        inner = {i: Interval.full(as_expr(extent))}
+        numerator = i * step + offset
+        pair = (numerator // divisor, numerator % divisor)
+        for index in (x for x in pair if i in x.free):
+            found = interval_of(index, inner, Facts())
+            for size in range(7) if extent is n else (extent,):
+                values = {evaluate(index, {i: k}) for k in range(size)}
+                start, stop = evaluate(found.start, {n: size}), evaluate(found.stop, {n: size})
+                assert values <= set(range(start, stop))
+                if found.exhaustive:
+                    assert values == set(range(start, stop))
+    whole = interval_of((i + offset) // divisor, {i: Interval.full(as_expr(9))}, Facts())
+    assert whole.exhaustive
+    assert whole.extent == (offset + 8) // divisor - offset // divisor + 1
 
 
 def test_a_tile_of_a_symbolic_loop_has_a_constant_extent():
