@@ -29,6 +29,7 @@ EXTENSIONS = (
     "an operator",
     "an importer entry",
     "an element function",
+    "a dtype",
     "a primitive",
     "a composite step",
     "a default rule",
@@ -42,6 +43,8 @@ TESTED = (
     ("tests/ir/graph/test_operators.py", "softplus or cbrt"),
     ("tests/ir/loop/test_element_functions.py", "cbrt"),
     ("tests/codegen/lower/math/test_functions.py", "cbrt"),
+    ("tests/ir/test_dtype.py", "f8_e3m4 or names_in_other"),
+    ("tests/codegen/lower/math/test_conversions.py", "f8_e3m4"),
 )
 """Tests of the tree that cover the examples, with the selected cases."""
 
