@@ -343,8 +343,9 @@ def test_reducers_in_node(tmp_path):
     given = [reducer_programs.inputs(*case) for case in cases]
     calls = [
         {"name": name, "given": [
-            {"kind": KINDS[a.dtype], "base64": base64.b64encode(a.tobytes()).decode(),
-             "shape": a.shape} for a in arrays
+            {"kind": KINDS.get(a.dtype, "Uint8Array"), "shape": a.shape,
+             "base64": base64.b64encode(storage_of(a, from_numpy(a.dtype)).tobytes()).decode()}
+            for a in arrays
         ]}
         for (name, *_), arrays in zip(cases, given, strict=True)
     ]  # fmt: skip

@@ -1,10 +1,11 @@
-"""Programs of reductions by declared reducers, with their exact results and error bounds."""
+"""Programs of reductions, scans, and narrow weights, with their exact results and error bounds."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import ml_dtypes
 import numpy as np
 
 if TYPE_CHECKING:
@@ -134,6 +135,70 @@ def scatter(
                 total[r] += x[vk]
 """
 
+_SILUS = "".join(f"                v{k + 1} = v{k} * sigmoid(v{k})\n" for k in range(20))
+CHAIN = f"""
+@prim_func
+def chain(x: Buffer[(n, m), f32], y: Out[(n, m), f32]):
+    for i in range(n):
+        for j in range(m):
+            with block("chain"):
+                vi, vj = spatial(i), spatial(j)
+                v0 = x[vi, vj]
+{_SILUS}                y[vi, vj] = v20
+"""
+
+SUMS = """
+@prim_func
+def sums(x: Buffer[(n, m), f32], y: Out[(n, m), f32]):
+    for i in range(n):
+        for j in range(m):
+            with block("sums"):
+                vi, vj = spatial(i), ordered(j)
+                y[vi, vj] = scan(add, x[vi, vj])
+"""
+
+STATES = """
+@prim_func
+def states(
+    a: Buffer[(n, m), f32], b: Buffer[(n, m), f32], p: Out[(n, m), f32], h: Out[(n, m), f32],
+):
+    for i in range(n):
+        for j in range(m):
+            with block("states"):
+                vi, vj = spatial(i), ordered(j)
+                p[vi, vj], h[vi, vj] = scan(linear_recurrence, a[vi, vj], b[vi, vj])
+"""
+
+COLUMNS, GROUP = 7, 32
+"""The columns of weights, so that an odd number of elements of 4 bits is stored; a group's rows."""
+
+INT4 = f"""
+@prim_func
+def int4(
+    x: Buffer[(n, m), f32], w: Buffer[(m, {COLUMNS}), i4],
+    s: Buffer[(ceildiv(m, {GROUP}), {COLUMNS}), f32], y: Out[(n, {COLUMNS}), f32],
+):
+    for i in range(n):
+        for j in range({COLUMNS}):
+            for k in range(m):
+                with block("product"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): y[vi, vj] = 0.0
+                    y[vi, vj] += x[vi, vk] * (f32(w[vk, vj]) * s[vk // {GROUP}, vj])
+"""
+
+FP8 = f"""
+@prim_func
+def fp8(x: Buffer[(n, m), f32], w: Buffer[(m, {COLUMNS}), f8_e4m3], y: Out[(n, {COLUMNS}), f32]):
+    for i in range(n):
+        for j in range({COLUMNS}):
+            for k in range(m):
+                with block("product"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): y[vi, vj] = 0.0
+                    y[vi, vj] += x[vi, vk] * f32(w[vk, vj])
+"""
+
 PROGRAMS = {
     "argmax": _ROWS.format(name="argmax", start="-inf"),
     "argmin": _ROWS.format(name="argmin", start="inf"),
@@ -143,6 +208,11 @@ PROGRAMS = {
     "offsets": OFFSETS,
     "numbers": NUMBERS,
     "scatter": SCATTER,
+    "chain": CHAIN,
+    "sums": SUMS,
+    "states": STATES,
+    "int4": INT4,
+    "fp8": FP8,
 }
 """The functions by name; one module may contain all of them."""
 
@@ -169,10 +239,36 @@ def inputs(name: str, n: int, m: int) -> list[np.ndarray]:
             return [cuts, row, scale]
         case "numbers":
             return [seg, row[: len(seg)], zeros, np.zeros(n, np.int32)]
+        case "states":
+            return [rng.uniform(-1, 1, (n, m)).astype(np.float32), x]
+        case "int4":
+            scales = rng.uniform(0.5, 2, (-(-m // GROUP), COLUMNS)).astype(np.float32)
+            return [x, rng.integers(-8, 8, (m, COLUMNS)).astype(ml_dtypes.int4), scales]
+        case "fp8":
+            return [x, rng.normal(0, 9, (m, COLUMNS)).astype(ml_dtypes.float8_e4m3fn)]
         case "scatter":
             return [seg, row[: len(seg)], ones, np.full(n, LAST), ones.copy(), zeros]
         case _:
             return [x]
+
+
+def outputs(name: str, n: int, m: int) -> list[np.ndarray]:
+    """Return uninitialized arrays for the out parameters."""
+    match name:
+        case "chain" | "sums":
+            return [np.empty((n, m), np.float32)]
+        case "states":
+            return [np.empty((n, m), np.float32) for _ in range(2)]
+        case "int4" | "fp8":
+            return [np.empty((n, COLUMNS), np.float32)]
+        case "argmax" | "argmin" | "offsets":
+            return [np.empty(n, np.float32), np.empty(n, np.int64)]
+        case "moments":
+            return [np.empty(n, np.float32) for _ in range(2)]
+        case "log_sum" | "attention":
+            return [np.empty(n, np.float32)]
+        case _:
+            return []
 
 
 def exact(
@@ -195,6 +291,15 @@ def exact(
                 return [_attention(*wide, terms=terms)]
             case "offsets":
                 return [(a, 0.0) for a in _offsets(*wide)]
+            case "chain":
+                return [_chain(wide[0])]
+            case "sums":
+                bound = UNIT * (terms or wide[0].shape[1]) * np.abs(wide[0]).cumsum(1)
+                return [(wide[0].cumsum(1), bound)]
+            case "states":
+                return _states(*wide)
+            case "int4" | "fp8":
+                return [_product(*(a.astype(np.float64) for a in arrays))]
             case _:
                 return _scattered(name, *wide)
 
@@ -250,6 +355,52 @@ def _offsets(off: np.ndarray, x: np.ndarray, scale: np.ndarray) -> tuple[np.ndar
             at[i] = low + np.argmax(part)
             best[i] = part.max()
     return best, at
+
+
+def _chain(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return 20 chained SiLUs; each has a derivative of at most 1.1 and rounds within 4 units."""
+    value, error = x, np.zeros(x.shape)
+    for _ in range(20):
+        value = value / (1 + np.exp(-value))
+        error = 1.1 * error + 4 * UNIT * np.abs(value)
+    return value, 1.1 * error
+
+
+PART = 1000
+"""The columns of one part of a long recurrence."""
+
+
+def _states(a: np.ndarray, b: np.ndarray) -> list[tuple[np.ndarray, np.ndarray | float]]:
+    """Return products and states; each step rounds a product and a sum, or underflows."""
+    product, state = _recurrence(a, b)
+    steps, tiny = 2 * UNIT * (a.shape[1] + 1), a.shape[1] * 2.0**-149
+    size = _recurrence(np.abs(a), np.abs(b))[1]
+    return [(product, steps * np.abs(product) + tiny), (state, steps * size + tiny)]
+
+
+def _recurrence(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the running products, and the states ``h[j] = a[j] * h[j - 1] + b[j]``."""
+    n, m = a.shape
+    if n and m > PART and m % PART == 0:
+        parts = _recurrence(a.reshape(-1, PART), b.reshape(-1, PART))
+        product, state = (x.reshape(n, -1, PART) for x in parts)
+        before, start = _recurrence(product[:, :, -1], state[:, :, -1])
+        state[:, 1:] += product[:, 1:] * start[:, :-1, None]
+        product[:, 1:] *= before[:, :-1, None]
+        return product.reshape(n, m), state.reshape(n, m)
+    product, state = np.empty_like(a), np.empty_like(a)
+    p, h = np.ones(n), np.zeros(n)
+    for j in range(m):
+        p, h = p * a[:, j], a[:, j] * h + b[:, j]
+        product[:, j], state[:, j] = p, h
+    return product, state
+
+
+def _product(x: np.ndarray, w: np.ndarray, *scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the product with a weight, which is scaled by groups of rows."""
+    for s in scales:
+        w = w * np.repeat(s, GROUP, axis=0)[: len(w)]
+    return x @ w, UNIT * (len(w) + 2) * (np.abs(x) @ np.abs(w))
 
 
 def _scattered(

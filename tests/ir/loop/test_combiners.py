@@ -24,7 +24,7 @@ from tilewright.schedules.rules import with_default_schedule
 from tilewright.target.target import Target
 
 from tests.codegen.kernels import LEVELS, build
-from tests.ir.loop.reducer_programs import PROGRAMS, SIZES, check, inputs
+from tests.ir.loop.reducer_programs import PROGRAMS, SIZES, check, inputs, outputs
 
 
 @pytest.mark.parametrize("combiner", ["min", "max"])
@@ -98,10 +98,8 @@ def test_users_by_the_default_rules_of_a_cpu(name, level):
     params = [p for p in func.params if isinstance(p, BufferParam)]
     for n, m in SIZES:
         given = inputs(name, n, m)
-        rest = iter([a.copy() for a in given])
-        arrays = [
-            np.empty(n, p.buffer.dtype.numpy) if p.access == "out" else next(rest) for p in params
-        ]
+        rest, made = iter([a.copy() for a in given]), iter(outputs(name, n, m))
+        arrays = [next(made) if p.access == "out" else next(rest) for p in params]
         assert kernel(*arrays) == 0
         written = [a for a, p in zip(arrays, params, strict=True) if p.access != "in"]
         check(name, written, given)
@@ -128,10 +126,23 @@ DEPTH = 64 + 64 + TERMS // (64 * 64 * 64) + 1 + 7
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("moments", "normal"), ("log_sum", "equal"), ("attention", "normal")],
+    [
+        ("moments", "normal"),
+        ("log_sum", "equal"),
+        ("log_sum", "normal"),
+        ("attention", "normal"),
+        ("argmax", "normal"),
+        ("argmin", "equal"),
+        ("sums", "normal"),
+        ("sums", "equal"),
+        ("states", "normal"),
+    ],
 )
 def test_ten_million_terms_by_the_default_rules(name, kind):
-    """The bounds are those of the helper for as many terms as are combined in sequence."""
+    """The bounds are those of the helper for as many terms as are combined in sequence.
+
+    A scan combines all of them in sequence.
+    """
     target = Target("cpu", features=(LEVELS[-1],))
     func = with_default_schedule(module_of(name), target).prim(name)
     rng = np.random.default_rng(0)
@@ -141,6 +152,8 @@ def test_ten_million_terms_by_the_default_rules(name, kind):
         x = rng.normal(3, 2, (1, TERMS)).astype(np.float32)
         v = rng.normal(3, 2, TERMS).astype(np.float32)
     given = [x, v] if name == "attention" else [x]
-    results = [np.empty(1, np.float32) for _ in range(2 if name == "moments" else 1)]
+    if name == "states":
+        given = [rng.uniform(-1, 1, (1, TERMS)).astype(np.float32), x]
+    results = outputs(name, 1, TERMS)
     assert build(func, LEVELS[-1])(*given, *results) == 0
-    check(name, results, given, terms=DEPTH)
+    check(name, results, given, terms=TERMS if name in ("sums", "states") else DEPTH)
