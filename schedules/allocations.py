@@ -10,7 +10,7 @@ from typing import Final
 from ..ir.analysis import (
     Tree,
     block_stores,
-    covered_buffers,
+    is_covered,
     statements_around,
     tree_of,
     writes_separate,
@@ -308,7 +308,7 @@ def _innermost(tree: Tree, buffer: Buffer, inside: Uid | None) -> Stmt | None:
     for position, above in enumerate(path):
         if not isinstance(above, For) or position == 0:
             continue
-        if buffer in covered_buffers(tree, above):
+        if is_covered(tree, above, buffer):
             below = position - 1
             while below and not isinstance(path[below], For):
                 below -= 1

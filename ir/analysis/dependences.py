@@ -205,15 +205,19 @@ def with_separate_inits(tree: Tree, statement: Stmt) -> Stmt:
     return cast("Stmt", known)
 
 
-def covered_buffers(tree: Tree, loop: For) -> frozenset[Buffer]:
-    """Return the buffers of which an iteration of a loop reads only elements it wrote before."""
-    key = ("covered", loop)
+def is_covered(tree: Tree, loop: For, buffer: Buffer) -> bool:
+    """Return whether an iteration of a loop only reads elements of a buffer it wrote before.
+
+    It must write the buffer.
+    """
+    key = ("covered", loop, buffer)
     known = tree.memo.get(key)
     if known is None:
         body = with_separate_inits(tree, loop.body)
-        buffers = {s.buffer for s in stores(body)}
-        known = tree.memo[key] = written_before_read(body, buffers, tree.facts(loop.body))
-    return cast("frozenset[Buffer]", known)
+        stored = any(s.buffer is buffer for s in stores(body))
+        known = stored and buffer in written_before_read(body, {buffer}, tree.facts(loop.body))
+        tree.memo[key] = known
+    return known is True
 
 
 def finished_inside(tree: Tree, loop: For, writer: Block) -> bool:
@@ -405,7 +409,7 @@ def _foreign_reads(
     for let in tree.lets_in(loop):
         read += [(block, let.load.buffer) for block in tree.blocks_in(let.body)[:1]]
     for block, buffer in dict.fromkeys(read):
-        if buffer not in written or buffer in covered_buffers(tree, loop):
+        if buffer not in written or is_covered(tree, loop, buffer):
             continue
         if _in_own_part(tree, loop, buffer) or _reads_other_part(tree, loop, buffer):
             continue
@@ -500,7 +504,7 @@ def is_private(tree: Tree, loop: For, buffer: Buffer, own: frozenset[Scope] = OW
     if buffer.scope not in own and not _has_constant_size(tree, loop, users, buffer):
         return False
     read = lets or any(_loads(block, buffer) for block in users)
-    return not read or buffer in covered_buffers(tree, loop)
+    return not read or is_covered(tree, loop, buffer)
 
 
 def _loads(block: Block, buffer: Buffer) -> bool:

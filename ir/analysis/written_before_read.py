@@ -29,7 +29,7 @@ from ..loop.nodes import (
     Store,
     Where,
 )
-from ..loop.visit import operands
+from ..loop.visit import accessed_buffers, operands
 from ..symbolic import (
     TRUE,
     Bool,
@@ -167,6 +167,8 @@ class _Scan:
 
     def statement(self, statement: Stmt, facts: Facts, bound: Mapping[Var, Expr]) -> None:
         """Scan a statement; ``bound`` maps iteration variables to their bindings."""
+        if self._buffers.isdisjoint(accessed_buffers(statement)):
+            return
         match statement:
             case Store(buffer=buffer, indices=indices, value=value):
                 self._element(value, facts, bound)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal, TypeVar, assert_never
 
 from ..dtype import DType
@@ -142,6 +143,19 @@ def loads(statement: Stmt) -> Iterator[Load]:
             yield inner.load
         if isinstance(inner, Store | Bind):
             yield from (e for e in walk_element(inner.value) if isinstance(e, Load))
+
+
+@lru_cache(maxsize=8192)
+def accessed_buffers(statement: Stmt) -> frozenset[Buffer]:
+    """Return the buffers that a statement loads or stores; computed once per statement."""
+    own: set[Buffer] = set()
+    if isinstance(statement, Let):
+        own.add(statement.load.buffer)
+    if isinstance(statement, Store):
+        own.add(statement.buffer)
+    if isinstance(statement, Store | Bind):
+        own.update(e.buffer for e in walk_element(statement.value) if isinstance(e, Load))
+    return frozenset(own).union(*map(accessed_buffers, children(statement)))
 
 
 def stores(statement: Stmt) -> Iterator[Store]:

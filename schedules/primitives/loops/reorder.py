@@ -9,7 +9,7 @@ from ....ir.analysis import (
     Tree,
     bound_kinds,
     conflicts,
-    covered_buffers,
+    is_covered,
     is_private,
     is_reduction,
     reads,
@@ -192,7 +192,7 @@ class Reorder(Primitive):
             yield from self._overlaps(state, tree, block)
             for buffer in dict.fromkeys(a.buffer for a in reads(block)):
                 written = any(writes(b, buffer) for b in blocks)
-                if written and buffer not in covered_buffers(tree, innermost):
+                if written and not is_covered(tree, innermost, buffer):
                     yield Problem(
                         self.Requires.INDEPENDENT_ITERATIONS,
                         f"block {block.name!r} may read elements of {buffer.name!r} that another "

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from ....ir.analysis import (
     Tree,
     accesses,
-    covered_buffers,
     excluding_identities,
+    is_covered,
     is_plain,
     starts_at_identity,
     with_regions,
@@ -202,7 +202,7 @@ class DecomposeReduction(Primitive):
             for other in tree.blocks_in(loop):
                 used = other is not block and any(a.buffer is buffer for a in accesses(other))
                 safe = not writes(other, buffer) and tree.order[other] > tree.order[block]
-                if used and not (safe and buffer in covered_buffers(tree, loop)):
+                if used and not (safe and is_covered(tree, loop, buffer)):
                     yield Problem(
                         self.Requires.ORDERED_ACCESSES,
                         f"block {other.name!r} in loop {loop.var.name!r} accesses {buffer.name!r}, "

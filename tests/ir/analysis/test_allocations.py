@@ -7,7 +7,7 @@ import pytest
 from tilewright.ir.analysis import (
     accesses,
     conflicts,
-    covered_buffers,
+    is_covered,
     is_private,
     private_copies,
     tree_of,
@@ -106,7 +106,7 @@ def test_a_temporary_that_each_iteration_writes_first_is_covered():
     )
     tree = tree_of(parse(text).prim("rows"))
     (loop,) = (x for x in tree.loops.values() if x.var.name == "i")
-    assert tree.temporaries[0] in covered_buffers(tree, loop)
+    assert is_covered(tree, loop, tree.temporaries[0])
     assert private_copies(tree, loop, frozenset(MEMORY_SCOPES)) == tree.temporaries
 
 

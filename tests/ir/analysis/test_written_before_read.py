@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 from tilewright.ir.analysis import tree_of, written_before_read
+from tilewright.ir.analysis.facts_at import within_loop
 from tilewright.ir.loop.nodes import For
-from tilewright.ir.loop.visit import walk
+from tilewright.ir.loop.visit import all_buffers, walk
 from tilewright.ir.script import parse
 
 from tests.cpu_time import relative_ms, timed
@@ -253,3 +256,25 @@ def test_a_deep_nest_that_carries_a_recurrence_is_scanned_a_limited_number_of_ti
     assert written_before_read(func.body, func.buffers, func.facts) == frozenset()
     spent = relative_ms(lambda: written_before_read(func.body, func.buffers, func.facts))
     assert spent < 300
+
+
+def test_statements_without_the_examined_buffers_are_not_visited(monkeypatch):
+    """A query about one temporary of a long function visits only the statements that use it."""
+    lines = ["@prim_func", "def f(x: Buffer[(8,), f32], y: Out[(8,), f32]):"]
+    lines += [f"    t{k} = alloc((8,), f32)" for k in range(20)]
+    for k in range(20):
+        source = f"t{k - 1}" if k else "x"
+        lines += [f"    for i{k} in range(8):", f"        t{k}[i{k}] = {source}[i{k}] + 1.0"]
+    lines += ["    for j in range(8):", "        y[j] = t19[j]"]
+    func = parse("\n".join(lines), check=False).prim("f")
+    loops = []
+    module = importlib.import_module(written_before_read.__module__)
+
+    def entered(facts, variable, extent):
+        loops.append(variable.name)
+        return within_loop(facts, variable, extent)
+
+    monkeypatch.setattr(module, "within_loop", entered)
+    temporary = next(b for b in all_buffers(func) if b.name == "t7")
+    assert written_before_read(func.body, {temporary}, func.facts) == {temporary}
+    assert loops == ["i7", "i8"]
