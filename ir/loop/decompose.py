@@ -95,15 +95,16 @@ def split_off(
     names : Namer
         The names of the new nodes.
     widen : bool
-        Whether a copied loop whose extent depends on an omitted loop gets the largest such extent,
-        and an integer that is read from memory inside the path becomes a loop over its range.
+        Whether a copied loop or a spatial iteration variable whose extent depends on an omitted
+        loop gets the largest such extent, and an integer that is read from memory inside the path
+        becomes a loop over its range.
 
     Returns
     -------
     Start or None
-        None if the extent of a copied loop depends on the variable of an omitted loop, or a spatial
-        iteration variable on an integer that is read from memory inside the path; with ``widen``,
-        if the largest extent of such a loop is unknown.
+        None if the extent of a copied loop or of a spatial iteration variable depends on the
+        variable of an omitted loop, or a spatial iteration variable on an integer that is read from
+        memory inside the path; with ``widen``, if the largest such extent is unknown.
     """
     copies = _Copies(block, names, widen=widen)
     parts: list[Bool] = [*conjuncts(block.predicate)]
@@ -116,7 +117,11 @@ def split_off(
                 parts += conjuncts(condition if inner is then else negate(condition))
             case _:
                 pass
-    start = _init_block(block, copies.renamed, _kept(block, parts, copies), names)
+    iters = [copies.domain(v) for v in block.iters if v.kind != "reduce"]
+    spatial = tuple(v for v in iters if v is not None)
+    if len(spatial) < len(iters):
+        return None
+    start = _init_block(block, spatial, copies.renamed, _kept(spatial, parts, copies), names)
     nest: Stmt = start
     for shell in reversed(copies.shells):
         nest = replace(shell, body=nest)
@@ -132,11 +137,11 @@ class _Copies:
 
     def __init__(self, block: Block, names: Namer, *, widen: bool) -> None:
         self._block = block
-        self._spatial, reduced = bound_variables(block.iters)
+        self._spatial = bound_variables(block.iters)[0]
         self._names = names
         self._widen = widen
         self._ranges: list[tuple[Var, Expr, Expr]] = []
-        self.dropped: set[Var] = {*(reduced - self._spatial)}
+        self.dropped: set[Var] = set()
         self.renamed: dict[Var, Expr] = {}
         self.shells: list[For] = []
         self.widened: set[Var] = set()
@@ -173,6 +178,14 @@ class _Copies:
                 return _ZERO, extent
         return None
 
+    def domain(self, item: IterVar) -> IterVar | None:
+        """Return an iteration variable whose extent depends on no omitted loop; None if unknown."""
+        if free_vars(item.extent).isdisjoint(self.dropped):
+            return item
+        most = upper_limit(item.extent, self._ranges) if self._widen else None
+        known = most is not None and free_vars(most).isdisjoint(self.dropped)
+        return replace(item, extent=most) if most is not None and known else None
+
     def _copy(self, binder: For | Let, first: Expr, extent: Expr) -> None:
         counter = self._names.variable(f"{binder.var.name}_init", extent)
         self.renamed[binder.var] = first + counter
@@ -190,15 +203,19 @@ def _limits(binder: For | Let) -> tuple[Expr, Expr]:
     return _ZERO, binder.extent
 
 
-def _init_block(block: Block, renamed: Mapping[Var, Expr], predicate: Bool, names: Namer) -> Block:
+def _init_block(
+    block: Block,
+    spatial: tuple[IterVar, ...],
+    renamed: Mapping[Var, Expr],
+    predicate: Bool,
+    names: Namer,
+) -> Block:
     fresh: dict[Var, Expr] = {}
     iters: list[IterVar] = []
-    for item in block.iters:
-        if item.kind == "reduce":
-            continue
-        variable = names.variable(f"{item.var.name}_init", item.extent)
-        fresh[item.var] = variable
-        iters.append(replace(item, var=variable, binding=substitute(item.binding, renamed)))
+    for item in spatial:
+        extent = substitute(item.extent, renamed)
+        fresh[item.var] = variable = names.variable(f"{item.var.name}_init", extent)
+        iters.append(IterVar(variable, extent, item.kind, substitute(item.binding, renamed)))
     init = block.init
     body = substitute_in(block.body if init is None else init, fresh)
     reads, writes = access_regions(body)
@@ -214,7 +231,7 @@ def _init_block(block: Block, renamed: Mapping[Var, Expr], predicate: Bool, name
     )
 
 
-def _kept(block: Block, parts: list[Bool], copies: _Copies) -> Bool:
+def _kept(spatial: tuple[IterVar, ...], parts: list[Bool], copies: _Copies) -> Bool:
     """Return the conditions on spatial iterations alone, with range checks where needed.
 
     A condition on the reduction does not keep the init from running.
@@ -224,10 +241,9 @@ def _kept(block: Block, parts: list[Bool], copies: _Copies) -> Bool:
     kept = [p for p in parts if free_vars(p).isdisjoint(dropped)]
     mixed = [p for p in parts if not free_vars(p) <= dropped and p not in kept]
     unbounded = copies.widened.union(*map(free_vars, mixed))
-    if any(not unbounded.isdisjoint(free_vars(v.binding)) for v in block.iters):
-        for item in block.iters:
-            if item.kind != "reduce":
-                kept += [item.binding >= 0, item.binding < item.extent]
+    if any(not unbounded.isdisjoint(free_vars(v.binding)) for v in spatial):
+        for item in spatial:
+            kept += [item.binding >= 0, item.binding < item.extent]
     return all_of(*kept)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import Tree, bound_kinds, enclosing, within_loop
+from ....ir.analysis import Tree, bound_kinds, enclosing, statements_around, within_loop
+from ....ir.loop.decompose import starts_before_reduction
 from ....ir.loop.nodes import Block, For, IterVar, Stmt
 from ....ir.loop.visit import seq
 from ....ir.symbolic import (
@@ -142,6 +143,7 @@ class LoopPartition(Primitive):
                 inside = within_loop(tree.facts(block), loop.var, loop.extent)
                 before = is_proved(point >= 1, facts) and not self._excluded(tree, loop, block)
                 whole = bound_kinds(loop, block) == frozenset({"reduce"})
+                whole = whole and starts_before_reduction(statements_around(tree, block), block)
                 if not before or not whole or not any(is_proved(b >= 1, inside) for b in later):
                     yield Problem(
                         self.Requires.INIT_IN_FIRST_PART,

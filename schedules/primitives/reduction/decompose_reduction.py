@@ -12,11 +12,18 @@ from ....ir.analysis import (
     is_covered,
     is_plain,
     starts_at_identity,
+    statements_around,
     with_regions,
     writes,
 )
-from ....ir.loop.decompose import Namer, Start, split_off
-from ....ir.loop.nodes import Block, For
+from ....ir.loop.decompose import (
+    Namer,
+    Start,
+    bound_variables,
+    reduction_position,
+    split_off,
+)
+from ....ir.loop.nodes import Block, For, If, Let, Stmt
 from ....ir.loop.visit import path_to, replace_statement
 from ...apply import Primitive, Rewrite
 from ...domain_checks import loops_not_spatial, reduction_loops
@@ -119,8 +126,8 @@ class DecomposeReduction(Primitive):
         )
         DUPLICABLE_INIT = (
             "the extent of a loop inside the given loop that binds spatial iteration variables "
-            "does not depend on a loop that binds none, and no value is read from memory between "
-            "them"
+            "does not depend on a loop that binds none, no value is read from memory between them, "
+            "and no condition on the results depends on such a loop or value"
         )
         INJECTIVE_WRITES = (
             "the write indices of the block are injective in the spatial iteration variables that "
@@ -234,6 +241,8 @@ class DecomposeReduction(Primitive):
 
     def _init_nest(self, edit: Edit, block: Block, loop: For) -> Start | None:
         path = path_to(loop, block)[:-1]
+        if _has_lost_conditions(edit.tree, block, path):
+            return None
         start = split_off(block, path, Namer(edit.mint, edit.fresh))
         if start is None or is_plain(start.block):
             return start
@@ -248,3 +257,17 @@ class DecomposeReduction(Primitive):
             if block.init is not None:
                 for loop in reversed(tree.loops_above(block)):
                     yield cls(selection, loop_ref(selection.function, loop))
+
+
+def _has_lost_conditions(tree: Tree, block: Block, path: tuple[Stmt, ...]) -> bool:
+    """Return whether a condition that the init has contains a variable that the nest omits.
+
+    The nest omits the loops and integers of the path that bind no spatial iteration variable. The
+    init has the conditions on those of them that do not iterate the reduction.
+    """
+    whole = statements_around(tree, block)
+    spatial = bound_variables(block.iters)[0]
+    fixed = whole[: reduction_position(whole, block)]
+    lost = {s.var for s in path if isinstance(s, For | Let) and s in fixed} - spatial
+    conditions = [s.condition for s in path if isinstance(s, If)]
+    return any(not lost.isdisjoint(c.free) for c in (block.predicate, *conditions))

@@ -331,7 +331,10 @@ def _retiled(block: Block, unified: Unified) -> Block:
     held = _innermost(block)
     unit: dict[Var, SymInt] = {x.var: 0 for x in unified.program.loops if x not in unified.loops}
     if unit:
-        iters = tuple(replace(v, binding=substitute(v.binding, unit)) for v in held.iters)
+        iters = tuple(
+            replace(v, extent=substitute(v.extent, unit), binding=substitute(v.binding, unit))
+            for v in held.iters
+        )
         held = replace(held, iters=iters, predicate=substitute(held.predicate, unit))
     body: Stmt = held
     for loop, wanted in zip(reversed(unified.loops), reversed(unified.pattern.loops), strict=True):

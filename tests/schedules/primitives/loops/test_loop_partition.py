@@ -151,6 +151,26 @@ def f(x: Buffer[(k,), f32], e: Out[(), f32], p: Out[(), i64]):
         agrees(sch.module.prims[0], before, {"k": k})
 
 
+def test_an_init_that_runs_for_the_largest_extents_stays_in_one_loop():
+    """The first part alone has smaller extents, so its init would leave elements out."""
+    sch = Schedule(
+        parse("""
+n = symbols("n", lower=2)
+
+@prim_func
+def f(x: Buffer[(n, n), i32], y: Out[(n,), i32]):
+    for r in range(n):
+        for j in range(r + 1):
+            with block("sum"):
+                vj, vr = spatial(n, j), reduce(r)
+                with init(): y[vj] = 0
+                y[vj] += x[vj, vr]
+""")
+    )
+    step = LoopPartition(sch.get_loops("sum")[0], 1)
+    rejected(sch, step, LoopPartition.Requires.INIT_IN_FIRST_PART, "'sum' may have to run")
+
+
 def test_a_scan_of_lanes_is_not_divided():
     sch = Schedule(
         parse(

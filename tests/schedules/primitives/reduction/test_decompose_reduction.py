@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.ir.interpreter import run_prim
+from tilewright.ir.verify import violations
 from tilewright.schedules.primitives.reduction.decompose_reduction import DecomposeReduction
 
 from tests.schedules.helpers import CHAIN, MATMUL, rejected, schedule
@@ -271,3 +272,86 @@ def test_iterations_of_one_execution_must_write_different_elements(loop, lost):
         assert not list(step.check(sch.state))
         return
     rejected(sch, step, DecomposeReduction.Requires.INJECTIVE_WRITES, f"not injective in {lost}")
+
+
+@pytest.mark.parametrize("loop", ["i", "j"])
+def test_the_extent_of_an_iteration_variable_that_depends_on_a_copied_loop(loop):
+    """The init has the extents of its own loops."""
+    sch = schedule("""
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(n, n), i32], y: InOut[(n, n), i32]):
+    for i in range(n):
+        for j in range(i + 1):
+            for r in range(i - j + 1):
+                with block("sum"):
+                    vi, vj, vr = spatial(i), spatial(j), reduce(n, r)
+                    with init(): y[vi, vj] = 0
+                    y[vi, vj] += x[vj, vr]
+""")
+    sch.decompose_reduction("sum", loop)
+    assert violations(sch.module) == ()
+    assert sch.verify().ok
+
+
+def test_the_extent_of_an_iteration_variable_that_depends_on_the_reduction():
+    """The init runs for the largest extent, and not before a single loop."""
+    sch = schedule(TRIANGLE.replace("spatial(8, i)", "spatial(i)"))
+    step = DecomposeReduction(sch.get_block("sum"), sch.get_loops("sum")[0])
+    rejected(sch, step, DecomposeReduction.Requires.DUPLICABLE_INIT, "depends on another loop")
+    x, y = np.arange(64, dtype=np.int32).reshape(8, 8), np.full(8, -1, np.int32)
+    run_prim(sch.module.prims[0], [x, y])
+    np.testing.assert_array_equal(y, np.triu(x).sum(axis=1))
+
+
+@pytest.mark.parametrize("place", ["around", "in the block"])
+def test_a_condition_on_an_integer_read_before_the_reduction(place):
+    """The init runs only for the rows that the condition selects."""
+    around, inside = ("lo < 3", "True") if place == "around" else ("True", "lo < 3")
+    sch = schedule(f"""
+n = symbols("n", lower=1)
+
+@prim_func
+def f(off: Buffer[(n,), i32], x: Buffer[(9,), i32], y: InOut[(n,), i32]):
+    for i in range(n):
+        with checked(off[i], 0, 5) as lo:
+            if {around}:
+                for j in range(4):
+                    with block("sum"):
+                        vi, vj = spatial(i), reduce(9, lo + j)
+                        guard({inside})
+                        with init(): y[vi] = 0
+                        y[vi] += x[vj]
+""")
+    step = DecomposeReduction(sch.get_block("sum"), sch.get_loops("sum")[0])
+    rejected(sch, step, DecomposeReduction.Requires.DUPLICABLE_INIT, "a value is read from memory")
+    off, x = np.array([4, 0, 3], np.int32), np.arange(9, dtype=np.int32)
+    sch.decompose_reduction("sum", "j")
+    y = np.full(3, -1, np.int32)
+    run_prim(sch.module.prims[0], [off, x, y])
+    np.testing.assert_array_equal(y, [-1, 6, -1])
+
+
+def test_a_condition_on_a_symbol_that_the_reduction_uses():
+    """A symbol does not iterate the reduction, so the init has the condition, too."""
+    sch = schedule("""
+n, m = symbols("n m", lower=1)
+
+@prim_func
+def f(x: Buffer[(n + m,), i32], w: Buffer[(m,), i32], y: InOut[(n,), i32]):
+    for i in range(n):
+        for k in range(m):
+            with block("sum"):
+                vi, vk = spatial(i), reduce(m, m - 1 - k)
+                guard(i < m)
+                with init(): y[vi] = 0
+                y[vi] += x[vi + vk] * w[vk]
+""")
+    before = sch.module.prims[0]
+    sch.decompose_reduction("sum", "i")
+    x, w = np.ones(7, np.int32), np.ones(2, np.int32)
+    for func in (before, sch.module.prims[0]):
+        y = np.full(5, -1, np.int32)
+        run_prim(func, [x, w, y])
+        np.testing.assert_array_equal(y, [2, 2, -1, -1, -1])
