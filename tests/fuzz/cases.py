@@ -145,6 +145,8 @@ def _use_sizes(walk: Walk, case: Case) -> None:
 
 def _last_phase(walk: Walk, case: Case) -> None:
     match case.phase:
+        case "replay":
+            walk.replayed()
         case "draw" if case.pending is None:
             for cls in STEPS.values():
                 for handle in [*selections(walk.state), FUNCTION]:

@@ -62,6 +62,9 @@ ON_GRAPHS = (
 """Primitives and composites that change graph functions, or the calls of a function."""
 
 SAMPLES = tuple(c.verb() for c in primitives() if c.family == "sample")
+TILES = ("sample_perfect_tile", "sample_partitioned_tile")
+"""Sampling steps whose values are the factors of a split."""
+
 UNCOUNTED = ("annotate", "unannotate", "add_unit_loop", *SAMPLES)
 """Steps that do not change the generated code, or only by loops of one iteration."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import nullcontext
+from itertools import pairwise
 
 import pytest
 
@@ -17,8 +18,18 @@ from tests.fuzz.inputs import sizes
 from tests.fuzz.later import known
 from tests.fuzz.oracles import Original, interpret
 from tests.fuzz.programs import FAMILIES
-from tests.fuzz.steps import VERBS
-from tests.fuzz.walks import COUNTED, GROUPS, DefectError, Walk, advance, complete, start, toward
+from tests.fuzz.steps import TILES, VERBS
+from tests.fuzz.walks import (
+    COUNTED,
+    GROUPS,
+    DefectError,
+    Walk,
+    advance,
+    complete,
+    start,
+    take,
+    toward,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -92,3 +103,16 @@ def test_a_step_without_its_check_is_noticed(monkeypatch, phase):
                 walk.step("parallel")
             walk.natively(walk.function, "native")
     assert found.value.phase == phase
+
+
+@pytest.mark.parametrize("verb", TILES)
+def test_sampled_sizes_are_the_factors_of_a_split_and_replay(verb):
+    for seed in range(SEED, SEED + 20):
+        walk = start(seed, goal=verb)
+        for _ in range(30):
+            take(walk)
+        steps = [s["verb"] for s in walk.history]
+        if (verb, "split") in pairwise(steps):
+            walk.replayed()
+            return
+    pytest.fail("no sampled sizes were used")

@@ -22,7 +22,15 @@ import tilewright as tw
 from tilewright.errors import TilewrightError
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.verify import violations
-from tilewright.schedules import Schedule, State
+from tilewright.schedules import (
+    Schedule,
+    State,
+    from_json,
+    from_python,
+    replay,
+    to_json,
+    to_python,
+)
 from tilewright.schedules.apply import Composite, apply, check
 from tilewright.schedules.forwarding import followed
 from tilewright.schedules.registry import STEPS
@@ -40,11 +48,14 @@ from tests.fuzz.steps import (
     FUNCTION,
     LIBRARY,
     RULES,
+    SAMPLES,
+    TILES,
     UNCOUNTED,
     VERBS,
     applied,
     draw,
     families_of,
+    from_data,
     to_data,
 )
 
@@ -86,6 +97,9 @@ UNROLLED = 32
 
 ROUND_TRIPS = 0.15
 """The share of accepted steps after which the text is parsed, as it is at the end."""
+
+REPLAYED = 0.15
+"""The share of walks whose steps are replayed; those with sampled values all are."""
 
 SOUGHT = 0.5
 """The share of steps whose operands are chosen in search of a legal one."""
@@ -242,7 +256,8 @@ class Walk:
         self.state, self.text, self.pending, self.results = after, text, None, made.results
         if " thread(" in text:
             self.bound.append(after)
-        self.tally.accepted[verb if changed else f"{verb} (no change)"] += 1
+        counts = changed or verb in SAMPLES
+        self.tally.accepted[verb if counts else f"{verb} (no change)"] += 1
         if isinstance(step, Composite):
             self.tally.inside.update(Counter(inner) - Counter([verb]))
         self.sound()
@@ -318,9 +333,26 @@ class Walk:
         """Run the resulting program on every path of this machine, and by the default rules."""
         self.watch(self)
         self.round_trip()
+        if self.rng.random() < REPLAYED or any(s["verb"] in SAMPLES for s in self.history):
+            self.replayed()
         self.natively(self.function, "native")
         self.on_threads()
         self.by_rules()
+
+    def replayed(self) -> None:
+        """Replay the steps on the original program under another seed, through JSON and Python."""
+        trace = self.state.trace
+        for name, again in (
+            ("JSON", from_json(to_json(trace))), ("Python", from_python(to_python(trace))),
+        ):  # fmt: skip
+            with self.phase("replay", f"the trace as {name}"):
+                start = State.start(self.original.module, self.target, seed=1)
+                found = replay(start, again)
+                if not found.complete:
+                    raise DefectError("replay", "incomplete", f"{name}: {found}")
+                text = to_text(found.state.module)
+                if text != self.text:
+                    raise DefectError("replay", "another program", f"{name}: {text}")
 
     def on_threads(self) -> None:
         """Run the last bound version that lowering accepts on the emulated GPU."""
@@ -458,9 +490,13 @@ def take(walk: Walk) -> None:
     goal = rng.choice(VERBS) if _is_hopeless(walk) else walk.goal
     verb = goals.next_verb(rng, goal, walk.counted, on_gpu=walk.target == SIMT)
     if rng.random() < SOUGHT and verb != "tensorize":
-        directed.seek(walk, verb)
+        accepted = directed.seek(walk, verb)
     else:
-        walk.step(verb, fixes=rng.random() < 0.15)
+        accepted = walk.step(verb, fixes=rng.random() < 0.15)
+    if accepted and verb in TILES:
+        sampled = walk.history[-1]
+        data = {"verb": "split", "loop": sampled["loop"], "factors": list(walk.results)}
+        walk.attempt(from_data(walk.state, data))
 
 
 def _is_hopeless(walk: Walk) -> bool:
