@@ -44,6 +44,7 @@ from .default_rules import (
 )
 from .history_view import HistoryView
 from .jobs import Jobs, Progress
+from .pending import Pending, with_line
 from .problem_view import error_view
 from .protocol import (
     Applied,
@@ -55,6 +56,7 @@ from .requests import (
     Apply,
     ApplyToSimilar,
     EditGroup,
+    EditTrace,
     Navigate,
     Sample,
     Select,
@@ -125,6 +127,11 @@ class Editor:
     def title(self) -> str:
         """The name of the program."""
         return self._title
+
+    @property
+    def stem(self) -> str:
+        """The name of files of the program, without an extension."""
+        return self.title or (self.shown.open if self.graph is None else self.graph.name)
 
     @property
     def target(self) -> str:
@@ -292,7 +299,6 @@ class Editor:
             return base
 
         def announce(kernel: str, before: Module) -> None:
-            self.shown.pending = ()
             self.shown.open = name if name in self.state.module.functions else kernel
             self._reopen()
             self._set_selection(FunctionRef(self.shown.open))
@@ -347,23 +353,27 @@ class Editor:
         if origin is None:  # the step that created the kernel scheduled it
             start = next(len(n.state.trace) for n in path if name in n.state.module.functions)
 
+        removed: list[Trace] = []
+
         def edit(branch: Schedule) -> Replay | None:
             trace = without_schedule(state, name, start)
             if origin is not None and len(trace) == start:
                 branch.goto(origin.id)
                 return None
             branch.goto(path[0].id)
+            removed.append(trace)
             return branch.replay(trace)
 
         def announce(outcome: Replay | None, before: Module) -> None:
             self._jumped_from(expected)
-            self.shown.pending = () if outcome is None else outcome.pending
+            if outcome is not None:
+                self.shown.pending = Pending.of(removed[0], outcome)
             self._sync_selection()
             if outcome is not None and outcome.error is not None:
                 self._add_problem(outcome.error)
-            removed = len(state.trace) - len(self.state.trace) - len(self.shown.pending)
+            count = len(state.trace) - len(self.state.trace) - len(self.shown.pending.steps)
             self._announce(
-                f"{name} has its default rule again: {removed} steps removed", "good", before
+                f"{name} has its default rule again: {count} steps removed", "good", before
             )
 
         self._edit_in_background("Return to the default rule", expected, edit, announce)
@@ -379,7 +389,6 @@ class Editor:
         self.history_view.milliseconds[self.schedule.head.id] = (
             time.perf_counter() - started
         ) * 1e3
-        self.shown.pending = ()
         self._select_result(outcome.results)
         decisions = ", ".join(f"{k}: {v}" for k, v in outcome.rewrite.decisions.items())
         title = step.verb() if isinstance(step, Query) else step.title()
@@ -399,7 +408,6 @@ class Editor:
             case "jump":
                 self.schedule.goto(request.node)
                 self._jumped_from(start)
-        self.shown.pending = ()
         self._sync_selection()
         action = request.action.capitalize()
         self._announce(f"{action}: the head is {self._head_text()}", "info", before)
@@ -463,7 +471,7 @@ class Editor:
     def _edit_group(self, request: EditGroup) -> None:
         """Replace a composite step of the trace, and replay the trace from the initial state."""
         self._check_head(request.head)
-        trace = self.schedule.trace
+        trace = self.shown.pending.after(self.schedule.trace)
         if not 0 <= request.index < len(trace.groups):
             raise ProtocolError(f"no composite step {request.index} in the trace")
         if request.action == "ungroup":
@@ -471,6 +479,27 @@ class Editor:
         else:
             values = group_values(trace.groups[request.index], request.values)
             self._replay(trace.changed_group(request.index, **values))
+
+    def _edit_trace(self, request: EditTrace) -> None:
+        """Change a step of the trace, or continue with the pending steps."""
+        self._check_head(request.head)
+        pending, trace = self.shown.pending, self.schedule.trace
+        whole = pending.after(trace)
+        if request.action == "change":
+            if not 0 <= request.index < len(whole):
+                raise ProtocolError(f"no step {request.index} in the trace")
+            self._replay(with_line(whole, request.index, request.text))
+            return
+        if not pending.steps:
+            raise ProtocolError("no steps are pending")
+        match request.action:
+            case "resume":
+                self._replay(whole)
+            case "skip":
+                self._replay(pending.skipped().after(trace))
+            case "discard":
+                self.shown.pending = Pending()
+                self._announce(f"{len(pending.steps)} pending steps discarded", "info")
 
     def _replay(self, trace: Trace) -> None:
         """Replay a trace on the initial state, and keep the steps that do not apply as pending."""
@@ -480,7 +509,7 @@ class Editor:
         self.schedule.goto(root.id)
         outcome = self.schedule.replay(trace)
         self._jumped_from(start)
-        self.shown.pending = outcome.pending
+        self.shown.pending = Pending.of(trace, outcome)
         self._sync_selection()
         total = f"{outcome.done} of {len(trace)} steps"
         if outcome.error is None:

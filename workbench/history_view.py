@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from ..schedules import Schedule
 from ..schedules.history import Node
-from ..schedules.trace import Group, TraceStep
+from ..schedules.trace import Group
 from . import protocol
+from .pending import Pending
 from .protocol import History, HistoryNode
 from .trace_view import last_text, trace_view
 
@@ -24,7 +25,7 @@ class HistoryView:
     revision: int = 0
     _details: dict[str, str] = field(default_factory=dict[str, str])
 
-    def trace(self, schedule: Schedule, pending: tuple[TraceStep, ...] = ()) -> protocol.Trace:
+    def trace(self, schedule: Schedule, pending: Pending) -> protocol.Trace:
         """Return the steps from the root to the head, then the pending ones, and their groups."""
         head = schedule.head
         return trace_view(head.state.trace, pending, self._times(schedule, head))

@@ -308,10 +308,30 @@ class TraceGroup:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The steps from the root to the head, then the pending ones, and their groups."""
+    """The steps from the root to the head, then the pending ones, and their groups.
+
+    ``reason`` is the reason why the first pending step does not apply, empty if there is none.
+    """
 
     lines: list[TraceLine]
     groups: list[TraceGroup]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TraceCopy:
+    """The trace as a file, which the browser keeps: ``keep`` lines of the last one, then ``lines``.
+
+    ``program`` identifies the program at the root, ``process`` the Jupyter kernel. The file is
+    named ``name``, and ``steps`` counts its steps.
+    """
+
+    name: str
+    program: str
+    process: str
+    steps: int
+    keep: int
+    lines: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +491,7 @@ class Update:
     graph: GraphView | None = None
     menu: Menu | None = None
     trace: Trace | None = None
+    copy: TraceCopy | None = None
     history: History | None = None
     symbols: Symbols | None = None
     setup: Setup | None = None

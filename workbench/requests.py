@@ -144,6 +144,22 @@ class EditGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class EditTrace:
+    """A request to edit steps of the trace, rejected if the head is not ``head``.
+
+    ``change`` replaces the step ``index`` by ``text``, and replays the steps after it. The other
+    actions are about the pending steps: ``resume`` tries them again, ``skip`` leaves out the first
+    one and those that use its results, and ``discard`` removes them.
+    """
+
+    type: Literal["edit_trace"]
+    action: Literal["change", "resume", "skip", "discard"]
+    index: int
+    text: str
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
 class UseRule:
     """A request about the default schedule, rejected if the head is not ``head``.
 
@@ -210,6 +226,7 @@ Request: TypeAlias = (
     | Cancel
     | Lower
     | EditGroup
+    | EditTrace
     | UseRule
     | ApplyToSimilar
     | SaveTrace

@@ -44,6 +44,11 @@ class DisplayedSession(Protocol):
         ...
 
     @property
+    def stem(self) -> str:
+        """The name of files of the program, without an extension."""
+        ...
+
+    @property
     def target(self) -> str:
         """The target as text."""
         ...

@@ -32,6 +32,7 @@ from .requests import (
     Check,
     Dismiss,
     EditGroup,
+    EditTrace,
     Hello,
     LoadTrace,
     Lower,
@@ -182,6 +183,8 @@ class Session(Editor):
                 self._lower(stage)
             case EditGroup():
                 self._edit_group(request)
+            case EditTrace():
+                self._edit_trace(request)
             case ApplyToSimilar():
                 self._apply_to_similar(request)
             case UseRule():
@@ -219,14 +222,16 @@ class Session(Editor):
         if target == self.machine:
             return
         program_target(self.schedule, target)  # reports functions that state another target
-        trace, root = self.schedule.trace, self.schedule.history[0].state
+        applied, root = self.schedule.trace, self.schedule.history[0].state
+        whole = self.shown.pending.after(applied)
 
         def work(progress: Progress) -> None:
             progress(-1.0, "checking the steps on the target")
-            complete = replay(replace(root, target=target), trace).complete
+            kept = len(whole) == len(applied)
+            kept = kept and replay(replace(root, target=target), applied).complete
             with self.lock:
                 self._check_head(request.head)
-                self._choose(target, trace if not complete else None)
+                self._choose(target, None if kept else whole)
 
         self.jobs.start(f"Choose target {request.target}", work)
 
@@ -257,7 +262,7 @@ class Session(Editor):
 
     def _save(self, kind: str) -> None:
         trace = self.schedule.trace.pruned()
-        stem = self.title or (self.shown.open if self.graph is None else self.graph.name)
+        stem = self.stem
         if kind == "json":
             self.shown.document = Document(f"{stem}.trace.jsonl", "json", to_json(trace) + "\n")
         else:

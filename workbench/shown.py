@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..codegen.measure import MeasureOptions
 from ..schedules import State
 from ..schedules.handles import Handle
-from ..schedules.trace import TraceStep
+from .pending import Pending
 from .protocol import Applied, Document, Lowered, Menu, Problem
 from .protocol_runs import Measurement, SimilarKernels, Verdict
 from .step_menu import StepMenu
@@ -33,7 +33,7 @@ class Shown:
     samples: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     problems: tuple[Problem, ...] = ()
     dismissed: frozenset[str] = frozenset()
-    pending: tuple[TraceStep, ...] = ()
+    pending: Pending = field(default_factory=Pending)
     lowered: Lowered | None = None
     document: Document | None = None
     applied: Applied | None = None

@@ -13,6 +13,7 @@ from ..schedules.coerce import type_text
 from ..schedules.python_text import GROUP, RETURNS
 from ..schedules.trace import Argument, Group, ResultOf, TraceStep, Written
 from . import protocol
+from .pending import Pending
 from .protocol import TraceGroup, TraceLine, TraceStatus
 from .serialization import ProtocolError
 
@@ -20,21 +21,19 @@ _OPENING = re.compile(rf"with sch\.{GROUP}\('(\w+)'(?:, )?(.*)\):$")
 _RETURNS = re.compile(rf"sch\.{RETURNS}\((.*)\)$")
 
 
-def trace_view(
-    trace: Trace, pending: tuple[TraceStep, ...], milliseconds: Mapping[int, float]
-) -> protocol.Trace:
+def trace_view(trace: Trace, pending: Pending, milliseconds: Mapping[int, float]) -> protocol.Trace:
     """Return the lines of a trace and of the pending steps, and the groups of the trace.
 
     Parameters
     ----------
     trace : Trace
         The applied steps.
-    pending : tuple of TraceStep
-        The steps after them, which do not apply.
+    pending : Pending
+        The steps after them, which were not applied.
     milliseconds : Mapping of int to float
         The duration of a step or composite step, by the index of its last step.
     """
-    whole = Trace((*trace.steps, *pending), trace.groups)
+    whole = pending.after(trace)
     outer = _outermost(trace)
     inner = {index for group in outer for index in range(group.first, group.stop)}
     texts, headers = _texts(whole)
@@ -62,7 +61,7 @@ def trace_view(
         )
         for index, (text, group) in enumerate(zip(headers, trace.groups, strict=True))
     ]
-    return protocol.Trace(lines, groups)
+    return protocol.Trace(lines, groups, pending.reason)
 
 
 def _outermost(trace: Trace) -> list[Group]:

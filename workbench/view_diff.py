@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,11 +13,15 @@ from typing import Any, TypeVar, cast
 from ..ir.graph.nodes import CallTIR, GraphFunc, LaunchKernel
 from ..ir.graph.visit import all_bindings
 from ..ir.module import Function, Module
-from .protocol import VERSION, FunctionItem, Pane, Update
+from ..schedules import to_json
+from .protocol import VERSION, FunctionItem, Pane, TraceCopy, Update
 from .render import Rendered, Samples, render
 from .sections import SECTIONS, DisplayedSession
 
 _T = TypeVar("_T")
+
+PROCESS = uuid.uuid4().hex
+"""The identity of this process, by which a browser recognizes a restarted Jupyter kernel."""
 
 MAX_PANES = 32
 """The number of sent panes assumed to be cached by the browser, which caches twice as many."""
@@ -29,6 +34,7 @@ class ViewDiff:
         """Start with an empty cache."""
         self._keys: dict[str, object] = {}
         self._sent: OrderedDict[str, None] = OrderedDict()
+        self._copied: list[str] = []
         self._rendered: OrderedDict[tuple[Function, tuple[tuple[str, int], ...]], Rendered] = (
             OrderedDict()
         )
@@ -37,6 +43,7 @@ class ViewDiff:
         """Clear the cache, so that the next update contains all sections."""
         self._keys.clear()
         self._sent.clear()
+        self._copied.clear()
 
     def update(
         self, session: DisplayedSession, reply: int, started: float
@@ -63,6 +70,11 @@ class ViewDiff:
             reply=reply,
             server_ms=(time.perf_counter() - started) * 1e3,
             functions=functions,
+            copy=self._if_changed(
+                "copy",
+                (session.schedule.head.id, session.shown.pending),
+                lambda: self._copy(session),
+            ),
             panes=[_numbered(p.pane, k) for k, p in enumerate(fresh)] or None,
             **cast("Any", sections),
         )
@@ -73,6 +85,17 @@ class ViewDiff:
             return None
         self._keys[name] = key
         return make()
+
+    def _copy(self, session: DisplayedSession) -> TraceCopy:
+        """Return the lines of the trace as a file that differ from those of the last one."""
+        trace = session.shown.pending.after(session.schedule.trace)
+        before, self._copied = self._copied, to_json(trace).splitlines()
+        pairs = enumerate(zip(before, self._copied, strict=False))
+        different = (k for k, (old, new) in pairs if old != new)
+        keep = next(different, min(len(before), len(self._copied)))
+        root = session.schedule.history[0].id
+        name = f"{session.stem}.trace.jsonl"
+        return TraceCopy(name, root, PROCESS, len(trace), keep, self._copied[keep:])
 
     def _panes(self, session: DisplayedSession) -> list[Rendered]:
         """Return the visible panes: the graph and the open function."""

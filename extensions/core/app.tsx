@@ -1,6 +1,7 @@
 import { render, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useWatch } from "./observable";
+import { ConnectionBar } from "./panels/connection";
 import { Dock } from "./panels/dock";
 import { Inspector } from "./panels/inspector";
 import { FunctionPane, GraphPane } from "./panels/panes";
@@ -29,7 +30,7 @@ export function Workbench({ store, idBase }: { store: Store; idBase: string }): 
   const root = useRef<HTMLDivElement>(null);
   const [width, size] = useSize(root);
   const mismatch = useWatch(store.state, (state) => state.mismatch);
-  const connected = useWatch(store.state, (state) => state.connected);
+  const connected = useWatch(store.state, (state) => state.connected && state.alive);
   const keys = (event: KeyboardEvent): void => shortcuts(event, store, root.current);
   useOwnKeys(root);
   useKeptFocus(root);
@@ -47,6 +48,7 @@ export function Workbench({ store, idBase }: { store: Store; idBase: string }): 
         </p>
       ) : null}
       <Toolbar store={store} idBase={idBase} />
+      <ConnectionBar store={store} />
       <div class="tw-main">
         {size === "narrow" ? <Narrow store={store} idBase={idBase} /> : <Columns store={store} idBase={idBase} width={width} wide={size === "wide"} />}
       </div>

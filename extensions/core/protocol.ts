@@ -402,10 +402,28 @@ export interface TraceGroup {
 
 /**
  * The steps from the root to the head, then the pending ones, and their groups.
+ *
+ * `reason` is the reason why the first pending step does not apply, empty if there is none.
  */
 export interface Trace {
   readonly lines: readonly TraceLine[];
   readonly groups: readonly TraceGroup[];
+  readonly reason: string;
+}
+
+/**
+ * The trace as a file, which the browser keeps: `keep` lines of the last one, then `lines`.
+ *
+ * `program` identifies the program at the root, `process` the Jupyter kernel. The file is
+ * named `name`, and `steps` counts its steps.
+ */
+export interface TraceCopy {
+  readonly name: string;
+  readonly program: string;
+  readonly process: string;
+  readonly steps: number;
+  readonly keep: number;
+  readonly lines: readonly string[];
 }
 
 /**
@@ -560,6 +578,7 @@ export interface Update {
   readonly graph?: GraphView;
   readonly menu?: Menu;
   readonly trace?: Trace;
+  readonly copy?: TraceCopy;
   readonly history?: History;
   readonly symbols?: Symbols;
   readonly setup?: Setup;
@@ -709,6 +728,21 @@ export interface EditGroup {
 }
 
 /**
+ * A request to edit steps of the trace, rejected if the head is not `head`.
+ *
+ * `change` replaces the step `index` by `text`, and replays the steps after it. The other
+ * actions are about the pending steps: `resume` tries them again, `skip` leaves out the first
+ * one and those that use its results, and `discard` removes them.
+ */
+export interface EditTrace {
+  readonly type: "edit_trace";
+  readonly action: "change" | "resume" | "skip" | "discard";
+  readonly index: number;
+  readonly text: string;
+  readonly head: string;
+}
+
+/**
  * A request about the default schedule, rejected if the head is not `head`.
  *
  * `lower` lowers the graph, so that `function` can be edited. `take` applies the default
@@ -759,4 +793,4 @@ export interface Dismiss {
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | Dismiss;
+export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | Dismiss;

@@ -1,3 +1,4 @@
+import { forget, lostTrace, remember, type Saved } from "./backup";
 import { Observable } from "./observable";
 import { readPane, type PaneModel } from "./pane";
 import {
@@ -23,12 +24,15 @@ import {
   type Stage,
   type Symbols,
   type Trace,
+  type TraceCopy,
   type Update,
   type Verdict,
 } from "./protocol";
 
 /** The channel for messages: a widget's comm, or recorded data in tests. */
 export interface Transport {
+  /** Call a listener whenever the connection is lost or restored. */
+  watch(listener: (alive: boolean) => void): void;
   send(message: Request & { readonly id: number }): void;
   receive(listener: (update: Update, buffers: readonly DataView[]) => void): void;
 }
@@ -40,6 +44,8 @@ export type Sections = Omit<Update, "version" | "reply" | "server_ms" | "panes">
 interface Known {
   readonly connected: boolean;
   readonly mismatch: boolean;
+  readonly alive: boolean;
+  readonly lost: Saved | null;
   readonly waiting: number;
   readonly roundTrip: number | null;
   readonly target: string;
@@ -92,6 +98,8 @@ export interface Pointer {
 const EMPTY: State = {
   connected: false,
   mismatch: false,
+  alive: true,
+  lost: null,
   waiting: 0,
   roundTrip: null,
   target: "",
@@ -100,7 +108,7 @@ const EMPTY: State = {
   panes: new Map(),
   graph: null,
   menu: { selection: null, path: [], properties: {}, suggestions: [] },
-  trace: { lines: [], groups: [] },
+  trace: { lines: [], groups: [], reason: "" },
   history: { head: "", nodes: [], can_undo: false, can_redo: false },
   symbols: { rows: [], facts: [], derived: [] },
   measure_options: null,
@@ -130,14 +138,19 @@ export class Store {
   private applying = 0;
   private reveals = 0;
   private revealing = 0;
+  private lines: readonly string[] = [];
+  private kept: Saved | null = null;
   private readonly sentAt = new Map<number, number>();
 
   constructor(private readonly transport: Transport) {
     transport.receive((update, buffers) => this.receive(update, buffers));
+    transport.watch((alive) => this.state.update((state) => ({ ...state, alive })));
     this.send({ type: "hello", version: VERSION });
   }
 
+  /** Send a request and return its number; without a connection nothing is sent. */
   send(request: Request): number {
+    if (!this.state.value.alive) return 0;
     const id = this.nextId++;
     this.sentAt.set(id, performance.now());
     performance.mark(`tw:send:${id}`);
@@ -174,6 +187,30 @@ export class Store {
     this.revealing = this.state.value.open === name ? 0 : this.send({ type: "open", function: name });
   }
 
+  /** Return the trace as a file, from the copy in the browser; null before the first one. */
+  get saved(): Saved | null {
+    return this.kept;
+  }
+
+  /** Replay the trace that a lost kernel left in the browser, or forget it. */
+  restore(accept: boolean): void {
+    const { lost } = this.state.value;
+    if (!lost) return;
+    if (accept) this.send({ type: "load", text: lost.text });
+    else forget(lost.program);
+    this.state.update((state) => ({ ...state, lost: null }));
+  }
+
+  private keep(copy: TraceCopy): void {
+    this.lines = [...this.lines.slice(0, copy.keep), ...copy.lines];
+    const { name, program, process, steps } = copy;
+    const first = this.kept === null;
+    this.kept = { name, program, process, steps, text: `${this.lines.join("\n")}\n` };
+    const lost = first ? lostTrace(this.kept) : null;
+    if (lost) this.state.update((state) => ({ ...state, lost }));
+    if (steps > 0) remember(this.kept);
+  }
+
   /** Lower the graph, or take or return to the default rule of a kernel. */
   useRule(action: "lower" | "take" | "return", name: string): void {
     this.send({ type: "use_rule", action, function: name, head: this.state.value.history.head });
@@ -194,6 +231,7 @@ export class Store {
       return;
     }
     this.state.update((state) => merge(this.timed(state, update.reply), update, buffers));
+    if (update.copy) this.keep(update.copy);
     if ((update.menu || update.panes) && update.reply !== this.revealing) this.marked.set(null);
     if (update.reply) afterPaint(() => measureReply(update.reply));
   }

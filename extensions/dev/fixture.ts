@@ -192,6 +192,7 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
         milliseconds: index < 2 ? null : 1.2 + index * 0.3,
       })),
       groups: [makeGroup("register_tile", 0, 2, 7), makeGroup("tile", 1, 2, 6)],
+      reason: "",
     },
     stages: STAGES,
     history: { head: history[5]?.key ?? "", nodes: history, can_undo: true, can_redo: false },

@@ -9,6 +9,7 @@ const recorded = makeUpdate();
 
 const transport: Transport & { listener: (update: Update, buffers: readonly DataView[]) => void } = {
   listener: () => undefined,
+  watch: () => undefined,
   receive(listener): void {
     this.listener = listener;
   },

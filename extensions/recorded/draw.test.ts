@@ -29,6 +29,10 @@ class Recorded implements Transport {
     this.sent.push(message);
   }
 
+  watch(): void {
+    // The connection of a recording is never lost.
+  }
+
   receive(listener: Listener): void {
     this.listener = listener;
   }

@@ -14,6 +14,13 @@ export class FakeKernel implements Transport {
     this.sent.push(message);
   }
 
+  /** Report that the connection is lost or restored. */
+  alive: (alive: boolean) => void = () => undefined;
+
+  watch(listener: (alive: boolean) => void): void {
+    this.alive = listener;
+  }
+
   receive(listener: (update: Update, buffers: readonly DataView[]) => void): void {
     this.listener = listener;
   }

@@ -16,6 +16,7 @@ const TRACE: Trace = {
     milliseconds: null,
   })),
   groups: [OUTER, FIRST, SECOND],
+  reason: "",
 };
 
 function shape(rows: readonly TraceRow[]): string[] {

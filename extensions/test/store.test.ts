@@ -44,7 +44,7 @@ test("sends an edit with the displayed head", () => {
 test("rejects updates of another protocol version", () => {
   const { kernel, store } = connected();
   const before = store.state.value.trace;
-  kernel.answer({ version: 2, trace: { lines: [], groups: [] } });
+  kernel.answer({ version: 2, trace: { lines: [], groups: [], reason: "" } });
   expect(store.state.value.mismatch).toBe(true);
   expect(store.state.value.trace).toBe(before);
 });

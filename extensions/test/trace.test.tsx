@@ -97,3 +97,32 @@ test("counts the steps of a composite step when its form is opened", async () =>
   await flush();
   expect(step?.querySelector(".tw-step-count")?.textContent).toBe("3 steps");
 });
+
+test("shows pending steps with the reason, and edits a step with the keyboard", async () => {
+  const { lines } = store.state.value.trace;
+  const waiting = lines.map((line) => (line.index < 5 ? line : { ...line, status: "pending" as const }));
+  kernel.answer({ trace: { lines: waiting, groups: [], reason: "loop 'k' is not serial" } });
+  await flush();
+  expect(page.querySelector(".tw-panel-bar")?.textContent).toContain("5 steps");
+  expect(page.querySelector(".tw-pending")?.textContent).toContain("2 pending steps. The first one does not apply: loop 'k' is not serial");
+  expect(items()[5]?.textContent).toContain("loop 'k' is not serial");
+  expect(items()[6]?.textContent).not.toContain("not serial");
+  for (const [label, action] of [["Resume", "resume"], ["Skip step", "skip"], ["Discard", "discard"]] as const) {
+    [...page.querySelectorAll<HTMLElement>(".tw-pending button")].find((item) => item.textContent === label)?.click();
+    expect(kernel.last()).toMatchObject({ type: "edit_trace", action });
+  }
+  items()[5]?.focus();
+  await flush();
+  await press("Enter");
+  const field = document.activeElement as HTMLInputElement;
+  expect(field.getAttribute("aria-label")).toBe("Step as Python");
+  field.value = "sch.reorder((i, j))";
+  await press("Enter");
+  expect(kernel.last()).toMatchObject({ type: "edit_trace", action: "change", index: 5, text: "sch.reorder((i, j))" });
+  expect(document.activeElement).toBe(items()[5]);
+  const sent = kernel.sent.length;
+  await press("Enter");
+  await press("Escape");
+  expect(document.activeElement).toBe(items()[5]);
+  expect(kernel.sent.length).toBe(sent);
+});

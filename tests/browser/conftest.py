@@ -29,6 +29,8 @@ FOREIGN_MESSAGES = tuple(
         (
             # A saved notebook is displayed before its kernel has created the widgets.
             r"widget model not found",
+            # A restart of the kernel, as a user requests it in a test.
+            r"Connection lost, reconnecting in 0 seconds",
         ),
     )
 )

@@ -66,6 +66,10 @@ STARTED = """() => {
 
 STATUS = "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status"
 
+FORGET = """() => Object.keys(localStorage).filter((key) => key.startsWith("tilewright:"))
+    .forEach((key) => localStorage.removeItem(key))"""
+"""Remove the traces that workbenches of other kernels left in the browser."""
+
 CLEAR = "() => window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')"
 """Remove the outputs and the execution counts of all cells."""
 
@@ -102,6 +106,7 @@ class Lab:
         With ``before``, only the cells above the cell with this id are run.
         """
         page.set_default_timeout(START)
+        page.add_init_script(f"({FORGET})()")
         page.goto(f"{self.url}/lab/workspaces/{next(WORKSPACES)}/tree/{name}")
         page.wait_for_function(READY)
         page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.ready")

@@ -79,6 +79,10 @@ def matmul(connect: Connect) -> Recording:
     document = page.client.session.shown.document
     assert document is not None
     page.send("load", text=document.text + unknown)
+    for action, text in (("resume", ""), ("change", "sch.no_such_step()"), ("skip", "")):
+        number = len(page.client.session.schedule.trace)
+        page.send("edit_trace", action=action, index=number, text=text, head=page.head)
+    page.send("edit_trace", action="discard", index=0, text="", head=page.head)
     page.send("load", text="{")
     page.send("load", text=document.text)
     page.run("run", action="compile", function="")

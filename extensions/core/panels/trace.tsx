@@ -5,7 +5,7 @@ import type { Trace } from "../protocol";
 import type { Store } from "../store";
 import { useDocument } from "../trace/document";
 import { GroupRow } from "../trace/group";
-import { keyOf, rowsOf, treeKey, type TraceRow } from "../trace/rows";
+import { keyOf, pendingCount, rowsOf, treeKey, type TraceRow } from "../trace/rows";
 import { StepRow } from "../trace/step";
 import { reveal } from "../ui/reveal";
 import { Icon } from "../ui/icons";
@@ -38,6 +38,7 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
         )}
         <Actions store={store} announce={setMessage} />
       </div>
+      <PendingBar store={store} trace={trace} />
       {rows.length === 0 ? (
         <p class="tw-quiet tw-pad">No steps yet. Applied steps are listed here as Python code.</p>
       ) : (
@@ -52,11 +53,41 @@ export const tracePanel: Panel = {
   title: "Trace",
   view: TracePanel,
   section: "trace",
-  count: (state) => state.trace.lines.length,
+  count: (state) => state.trace.lines.length - pendingCount(state.trace),
 };
 
-function summary({ lines, groups }: Trace): string {
-  const steps = `${String(lines.length)} ${lines.length === 1 ? "step" : "steps"}`;
+/** The pending steps: their number, why they wait, and the actions on them. */
+function PendingBar({ store, trace }: { store: Store; trace: Trace }): JSX.Element | null {
+  const count = pendingCount(trace);
+  if (count === 0) return null;
+  const edit = (action: "resume" | "skip" | "discard"): void => editTrace(store, action, 0, "");
+  return (
+    <div class="tw-pending">
+      <Icon name="clock" size={14} />
+      <span class="tw-pending-text">
+        {count} pending {count === 1 ? "step" : "steps"}. {trace.reason === "" ? "" : `The first one does not apply: ${trace.reason}`}
+      </span>
+      <button type="button" class="tw-button" data-focus="pending:resume" title="Apply the pending steps to the head" onClick={() => edit("resume")}>
+        Resume
+      </button>
+      <button type="button" class="tw-button" data-focus="pending:skip" title="Continue without the first one and the steps that use its results" onClick={() => edit("skip")}>
+        Skip step
+      </button>
+      <button type="button" class="tw-button" data-focus="pending:discard" onClick={() => edit("discard")}>
+        Discard
+      </button>
+    </div>
+  );
+}
+
+function editTrace(store: Store, action: "change" | "resume" | "skip" | "discard", index: number, text: string): void {
+  store.send({ type: "edit_trace", action, index, text, head: store.state.value.history.head });
+}
+
+function summary(trace: Trace): string {
+  const { lines, groups } = trace;
+  const count = lines.length - pendingCount(trace);
+  const steps = `${String(count)} ${count === 1 ? "step" : "steps"}`;
   if (groups.length === 0) return steps;
   return `${steps}, ${String(groups.length)} composite ${groups.length === 1 ? "step" : "steps"}`;
 }
@@ -94,6 +125,10 @@ function Actions({ store, announce }: { store: Store; announce: (text: string) =
   );
 }
 
+function index_(row: TraceRow): number {
+  return row.line?.index ?? -1;
+}
+
 interface RowsProps {
   readonly rows: readonly TraceRow[];
   readonly store: Store;
@@ -105,6 +140,14 @@ function Rows({ rows, store, onFold }: RowsProps): JSX.Element {
   const [active, setActive] = useState(0);
   const list = useRef<HTMLOListElement>(null);
   const steps = useWatch(store.state, (state) => state.trace.lines.length);
+  const [edited, setEdited] = useState(-1);
+  const trace = useWatch(store.state, (state) => state.trace);
+  const failed = trace.lines.find((line) => line.status === "pending")?.index;
+  const change = (line: number, text: string): void => {
+    setEdited(-1);
+    focusRoving(list.current, tabStop);
+    if (text !== trace.lines[line]?.text) editTrace(store, "change", line, text);
+  };
   useEffect(() => {
     reveal(list.current?.lastElementChild);
   }, [steps]);
@@ -113,6 +156,10 @@ function Rows({ rows, store, onFold }: RowsProps): JSX.Element {
     if (!(event.target instanceof HTMLElement) || event.target.getAttribute("role") !== "treeitem") return;
     const result = treeKey(event.key, tabStop, rows);
     const row = rows[tabStop];
+    if (event.key === "Enter" && row?.line) {
+      event.preventDefault();
+      setEdited(row.line.index);
+    }
     if (result === null || !row) return;
     event.preventDefault();
     if (typeof result === "string") onFold(row.key, result === "toggle" ? !row.folded : result === "fold");
@@ -135,7 +182,18 @@ function Rows({ rows, store, onFold }: RowsProps): JSX.Element {
             {...shared}
           />
         ) : row.line ? (
-          <StepRow key={row.key} line={row.line} {...shared} />
+          <StepRow
+            key={row.key}
+            line={row.line}
+            reason={row.line.index === failed ? trace.reason : ""}
+            editing={row.line.index === edited}
+            onEdit={(editing) => {
+              setEdited(editing ? index_(row) : -1);
+              if (!editing) focusRoving(list.current, index);
+            }}
+            onChange={(text) => change(index_(row), text)}
+            {...shared}
+          />
         ) : null;
       })}
     </ol>

@@ -35,7 +35,8 @@ async function copy(text: string): Promise<boolean> {
   }
 }
 
-function download(file: Document): void {
+/** Save a file in the downloads of the browser. */
+export function download(file: Document): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([file.text], { type: "text/plain" }));
   link.download = file.name;

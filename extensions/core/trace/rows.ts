@@ -11,6 +11,11 @@ export interface TraceRow {
   readonly folded: boolean;
 }
 
+/** Return the number of steps that were not applied. */
+export function pendingCount(trace: Trace): number {
+  return trace.lines.filter((line) => line.status === "pending").length;
+}
+
 /** Return the visible rows; groups are folded unless their key is in `unfolded`. */
 export function rowsOf(trace: Trace, unfolded: ReadonlySet<string>): TraceRow[] {
   const rows: TraceRow[] = [];

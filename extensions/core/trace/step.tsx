@@ -1,4 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { tokenize } from "../code/tokenize";
 import type { TraceLine } from "../protocol";
 import { Icon, type IconName } from "../ui/icons";
@@ -18,16 +19,62 @@ export interface RowProps {
   readonly onFocus: () => void;
 }
 
-/** A row with one step of the trace. */
-export function StepRow({ line, ...row }: RowProps & { line: TraceLine }): JSX.Element {
+interface StepProps extends RowProps {
+  readonly line: TraceLine;
+  /** The reason why the step does not apply, empty for all others. */
+  readonly reason: string;
+  readonly editing: boolean;
+  readonly onEdit: (editing: boolean) => void;
+  readonly onChange: (text: string) => void;
+}
+
+/** A row with one step of the trace, which a double click or Enter makes editable. */
+export function StepRow({ line, reason, editing, onEdit, onChange, ...row }: StepProps): JSX.Element {
+  if (editing)
+    return (
+      <li {...treeItem(row)} class="tw-trace-line">
+        <Gutter number={line.index} level={row.level} status={line.status} />
+        <StepEditor text={line.text} onEdit={onEdit} onChange={onChange} />
+      </li>
+    );
   return (
-    <li {...treeItem(row)} class={`tw-trace-line is-${line.status}`}>
+    <li {...treeItem(row)} class={`tw-trace-line is-${line.status}`} title="Double-click or press Enter to change the step" onDblClick={() => onEdit(true)}>
       <Gutter number={line.index} level={row.level} status={line.status} />
       <TraceCode text={line.text}>
         {line.decisions === "" ? null : <span class="tw-line-label">{line.decisions}</span>}
+        {reason === "" ? null : (
+          <span class="tw-trace-reason">
+            <Icon name="cross" size={12} /> {reason}
+          </span>
+        )}
       </TraceCode>
       <StepTime milliseconds={line.milliseconds} />
     </li>
+  );
+}
+
+interface EditorProps {
+  readonly text: string;
+  readonly onEdit: (editing: boolean) => void;
+  readonly onChange: (text: string) => void;
+}
+
+/** The text field of a step: Enter replays the changed trace, Escape cancels. */
+function StepEditor({ text, onEdit, onChange }: EditorProps): JSX.Element {
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const keys = (event: KeyboardEvent): void => {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      onEdit(false);
+    }
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    event.stopPropagation();
+    onChange(field.current?.value ?? text);
+  };
+  return (
+    <input ref={field} class="tw-input tw-mono tw-trace-edit" aria-label="Step as Python" defaultValue={text} spellcheck={false} autocomplete="off" onKeyDown={keys} />
   );
 }
 
