@@ -8,7 +8,7 @@ terms of refined symbols without further rules; `FactKnowledge` uses the remaini
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from .base import Bool, Expr, SymInt, Var
@@ -36,12 +36,11 @@ class Refinement:
     remaining: list[Bool] = field(default_factory=list[Bool])
     contradictory: bool = False
 
-    def replace(self, symbol: Var, value: Expr) -> None:
-        """Compose the forward substitution with one more replacement."""
-        step = {symbol: value}
+    def replace(self, step: Mapping[Var, Expr]) -> None:
+        """Compose the forward substitution with simultaneous replacements."""
         for key, old in self.forward.items():
             self.forward[key] = substitute(old, step)
-        self.forward[symbol] = value
+        self.forward.update(step)
         self.remaining = [substitute(p, step) for p in self.remaining]
 
 
@@ -98,7 +97,7 @@ def _solve(refinement: Refinement, p: Eq) -> bool:
         symbol, value = solution
         refinement.remaining.remove(p)
         declared = _declared_conditions(symbol, value)
-        refinement.replace(symbol, value)
+        refinement.replace({symbol: value})
         refinement.remaining.extend(declared)
         return True
     return _solve_divisibility(refinement, p)
@@ -147,7 +146,7 @@ def _solve_divisibility(refinement: Refinement, p: Eq) -> bool:
     refinement.backward[quotient] = (symbol, d, coefficient * offset)
     value = d * quotient + coefficient * offset
     declared = _declared_conditions(symbol, value)
-    refinement.replace(symbol, value)
+    refinement.replace({symbol: value})
     refinement.remaining.extend(declared)
     return True
 
@@ -207,7 +206,7 @@ def _least(term: Expr, c: int, limits: dict[Var, list[int | None]]) -> int | Non
 
 
 def _redeclare(refinement: Refinement, limits: dict[Var, list[int | None]]) -> bool:
-    changed = False
+    step: dict[Var, Expr] = {}
     for symbol, (lower, upper) in limits.items():
         if (lower, upper) == (symbol.lower, symbol.upper):
             continue
@@ -217,9 +216,10 @@ def _redeclare(refinement: Refinement, limits: dict[Var, list[int | None]]) -> b
             refinement.contradictory = True
             return False
         refinement.backward[tighter] = (symbol, Const(1), Const(0))
-        refinement.replace(symbol, tighter)
-        changed = True
-    return changed
+        step[symbol] = tighter
+    if step:
+        refinement.replace(step)
+    return bool(step)
 
 
 class FactKnowledge(Knowledge):

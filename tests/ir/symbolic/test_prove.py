@@ -25,12 +25,14 @@ from tilewright.ir.symbolic import (
     eq,
     evaluate,
     is_proved,
+    knowledge,
     maximum,
     minimum,
     ne,
     prove,
     select,
     simplify,
+    substitute,
     var,
 )
 from tilewright.ir.symbolic.proof import polyhedra, smt, strategy
@@ -320,6 +322,22 @@ def test_comparisons_that_exclude_each_other(monkeypatch, first, second, exclude
     else:
         with pytest.raises(TypeError):
             strategy.decide(claim, facts, 50)
+
+
+def test_tighter_ranges_are_substituted_at_once(monkeypatch) -> None:
+    """Each fact is rewritten once per round, not once per symbol with a tighter range."""
+    calls: list[object] = []
+
+    def counted(term, values):
+        calls.append(term)
+        return substitute(term, values)
+
+    monkeypatch.setattr(knowledge, "substitute", counted)
+    symbols = [var(f"v{index}", lower=0) for index in range(20)]
+    facts = [v < 8 for v in symbols] + [b * 16 + a < m for a, b in pairwise(symbols)]
+    refinement = knowledge.refine(facts)
+    assert all(refinement.forward[v].upper == 7 for v in symbols)
+    assert len(calls) <= 3 * len(facts)
 
 
 def test_many_facts_do_not_hide_the_few_that_matter() -> None:
