@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import mpmath
 import numpy as np
@@ -10,12 +11,12 @@ import pytest
 
 from tilewright.codegen.llvm import emit_module
 from tilewright.codegen.lower import lower_kernel
-from tilewright.ir.dtype import f32
+from tilewright.ir.dtype import DType, f32, i32, u32, u64
 from tilewright.ir.loop.element_functions import FUNCTIONS
 from tilewright.target.target import Target
 
-from tests.codegen.functions import EXACT, UNARY, program, reference
-from tests.codegen.kernels import LEVELS
+from tests.codegen.functions import EXACT, UNARY, one_vector, program, reference
+from tests.codegen.kernels import ALL_LEVELS, LEVELS
 from tests.fuzz.exhaustive_math import (
     PARTS,
     RECORD,
@@ -162,3 +163,24 @@ def test_pairs_have_exact_results(op: str) -> None:
     with np.errstate(all="ignore"):
         expected = np.array([FUNCTIONS[op].reference(*row) for row in zip(*operands, strict=True)])
         assert of_result(exact_pairs(op, operands).astype(np.float32), expected) == (0.0, 0)
+
+
+ONE_ELEMENT = re.compile(
+    r"= (?:call )?(?:nsz )?(?:f\w+|add|sub|mul|select|and|or|xor|shl|lshr|ashr|icmp \w+) "
+    r"(?:float|double|i8|i16|i32|i64)\b"
+)
+INTEGERS = [
+    (f.name, dtype) for f in FUNCTIONS.values() for dtype in (i32, u32, u64)
+    if f.accepts(dtype) and f.name in ("popcount", "clz", "ctz", "random_bits")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "dtype"), [*((op, f32) for op in (*SWEPT, *PAIRS)), *INTEGERS])
+def test_functions_compute_with_vectors(op: str, dtype: DType) -> None:
+    arity = FUNCTIONS[op].arity if dtype != f32 else arity_of(op)
+    for level in ALL_LEVELS:
+        target = Target("cpu", features=(level,))
+        kernel = lower_kernel(one_vector(op, dtype, arity), target)
+        made = between_accesses(emit_module([kernel.function], target))
+        assert any("<16 x " in line for line in made)
+        assert [line for line in made if ONE_ELEMENT.search(line)] == []
