@@ -245,16 +245,31 @@ class _BarrierInsertion:
         inner = self._inside(statement, point)
         if isinstance(statement, If):
             return self._branch(statement, pending, point, inner, out)
-        body, tail = self.body(statement.body, (), inner[0])
+        own = self._own(statement, point)
+        body, tail = self._iteration(statement, own, own, inner[0])
         after = _after(statement)
-        first = self._head(body, inner[0])
+        first = self._set(own, self._head(body, inner[0]))
         heads = self._set(after(t) for t in first)
         pending = self._wait(pending, heads, point, out, statement)
         again = self._set(after(t) for t in tail)
         if self._conflict(again, first) is not None:
-            body, tail = self.body(statement.body, again, inner[0])
+            body, tail = self._iteration(statement, again, own, inner[0])
         out.append(replace(statement, body=body))
         return self._set(pending, (after(t) for t in tail))
+
+    def _iteration(
+        self,
+        statement: Loop | While,
+        before: Iterable[MemoryAccess],
+        own: tuple[MemoryAccess, ...],
+        inside: _ProgramPoint,
+    ) -> tuple[Body, AccessSet]:
+        """Insert barriers into the body of a loop, whose condition is evaluated after it."""
+        body, tail = self.body(statement.body, before, inside)
+        out = list(body)
+        tail = self._wait(tail, self._set(own), inside, out, statement)
+        tail.update(own)
+        return tuple(out), tail
 
     def _branch(
         self,
@@ -264,12 +279,13 @@ class _BarrierInsertion:
         inner: list[_ProgramPoint],
         out: list[Stmt],
     ) -> AccessSet:
+        own = self._own(branch, point)  # of the condition, before both parts
         done = [
-            self.body(part, (), where)
+            self.body(part, own, where)
             for part, where in zip((branch.then, branch.otherwise), inner, strict=True)
         ]
         heads = self._set(
-            *(self._head(part, where) for (part, _), where in zip(done, inner, strict=True))
+            own, *(self._head(part, where) for (part, _), where in zip(done, inner, strict=True))
         )
         pending = self._wait(pending, heads, point, out, branch)
         out.append(replace(branch, then=done[0][0], otherwise=done[1][0]))
@@ -302,7 +318,7 @@ class _BarrierInsertion:
         for part in walk_values((value,)):
             if self._differs(value_terms(part), point):
                 return True
-            if isinstance(part, Reg) and not _is_pointer(part):
+            if isinstance(part, Reg) and part.type not in _SPACES:
                 return True
         return False
 
@@ -312,13 +328,12 @@ class _BarrierInsertion:
         for statement in body:
             if isinstance(statement, Barrier):
                 break
+            found.update(self._own(statement, point))
             if isinstance(statement, Loop | While | If):
                 inner = self._inside(statement, point)
                 after = _after(statement)
                 for part, where in zip(bodies(statement), inner, strict=True):
                     found.update(after(t) for t in self._head(part, where))
-            else:
-                found.update(self._own(statement, point))
         return found
 
     def _conflict(
@@ -420,10 +435,6 @@ def _describe(access: MemoryAccess) -> str:
 def _source(statement: Stmt) -> Source:
     source = getattr(statement, "source", None)
     return source if isinstance(source, Source) else Source()
-
-
-def _is_pointer(reg: Reg) -> bool:
-    return str(reg.type).startswith("ptr")
 
 
 def _after(statement: Stmt) -> Callable[[MemoryAccess], MemoryAccess]:

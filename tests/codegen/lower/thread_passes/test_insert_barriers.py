@@ -16,19 +16,23 @@ from tilewright.ir.script import parse
 from tilewright.ir.symbolic import as_expr, eq, is_proved, var
 from tilewright.ir.thread.nodes import (
     Address,
+    Allocate,
     Barrier,
+    Compare,
     Const,
     If,
     Load,
     Loop,
     MachineOp,
     Predicate,
+    Reg,
     Source,
     Store,
+    While,
 )
 from tilewright.ir.thread.operations import Effect, Operation
 from tilewright.ir.thread.text import to_text
-from tilewright.ir.thread.types import GLOBAL_POINTER, SHARED_POINTER
+from tilewright.ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER
 from tilewright.ir.thread.visit import walk
 from tilewright.target.target import Target
 
@@ -84,6 +88,73 @@ def test_golden(golden):
 )
 def test_conflicts(body, count):
     assert barriers(*body) == count
+
+
+FIRST = Compare("ne", Load(WORD, Address(S, as_expr(0), 4)), Const(0, WORD))
+"""A condition that every thread reads from one element of shared memory."""
+
+CHOSEN = If(FIRST, (Store(Address(Y, X * 4, 4), Const(1, WORD)),))
+CLEAR = If(Predicate(eq(X, 0)), (Store(Address(S, as_expr(0), 4), Const(0, WORD)),))
+
+
+@pytest.mark.parametrize(
+    ("body", "shape"),
+    [
+        ((CLEAR, CHOSEN), ["If", "Barrier", "If"]),
+        ((CLEAR, If(Predicate(X < 32), (CHOSEN,))), ["If", "Barrier", "If"]),
+        ((CLEAR, rounds(body=(CHOSEN,))), ["If", "Barrier", "Loop"]),
+        ((CHOSEN, CLEAR), ["If", "Barrier", "If"]),
+        ((CHOSEN, CHOSEN), ["If", "If"]),
+        ((WRITE, While(FIRST, (CLEAR,))), ["Store", "Barrier", "While"]),
+    ],
+)
+def test_conditions_read_memory(body, shape):
+    made = InsertBarriers().run(kernel(*body), SIMT).body
+    assert [type(s).__name__ for s in made[1:]] == shape
+
+
+def test_writes_in_a_branch_wait_for_its_condition():
+    """Other threads may still read the condition when one of them enters the branch."""
+    assert barriers(If(FIRST, (CLEAR,))) == 1
+
+
+def test_a_condition_waits_for_the_writes_of_the_previous_iteration():
+    made = InsertBarriers().run(kernel(While(FIRST, (CLEAR,))), SIMT).body
+    assert [type(s).__name__ for s in made[1].body] == ["Barrier", "If", "Barrier"]
+    assert barriers(rounds(body=(CHOSEN, CLEAR))) == 2
+
+
+def test_a_condition_in_private_memory_is_divergent():
+    own = Reg("own", POINTER)
+    varying = Compare("ne", Load(WORD, Address(own, as_expr(0), 4)), Const(0, WORD))
+    body = (Allocate(own, 4), Store(Address(own, as_expr(0), 4), Load(WORD, Address(Y, X * 4, 4))))
+    with pytest.raises(DivergentBarrierError, match="control flow is divergent"):
+        InsertBarriers().run(kernel(*body, If(varying, (WRITE, READ))), SIMT)
+
+
+SELECTED = """
+@prim_func(scheduled=True)
+def selected(x: Buffer[(16,), f32], p: Buffer[(1,), i32], y: Out[(16,), f32]):
+    s = alloc((1,), i32, scope="shared")
+    with block("copy"):
+        vo = spatial(1, 0)
+        s[vo] = p[vo]
+    for i in thread(16, "threadIdx.x"):
+        with block("use"):
+            vi = spatial(i)
+            y[vi] = where(s[0] == vi, copysign(x[vi], -x[vi]), f32(0))
+"""
+
+
+def test_a_branch_on_an_element_that_another_thread_wrote():
+    """A selected value is computed in a branch, so that its condition is a load."""
+    func = program(SELECTED)
+    x, y = np.arange(1, 17, dtype=np.float32), np.zeros(16, np.float32)
+    artifact = artifact_of(func)
+    assert any(isinstance(s, If) for s in walk(artifact.function.body))
+    report = launch(artifact, [x, np.array([3], np.int32), y], {})
+    assert not report.findings
+    assert y.tolist() == [-4.0 if k == 3 else 0.0 for k in range(16)]
 
 
 def test_the_cost_of_copies_of_statements_is_linear():
