@@ -11,7 +11,7 @@ from ..ir.analysis.lane_scans import scans_lanes
 from ..ir.analysis.scatter import is_scatter
 from ..ir.identity import Uid
 from ..ir.loop.memory_scopes import SCOPES
-from ..ir.loop.nodes import INTRINSIC, Block, For, LoopKind
+from ..ir.loop.nodes import INTRINSIC, Block, Buffer, For, LoopKind
 from ..ir.loop.visit import walk
 from ..ir.symbolic import Proved, Refuted, Unknown, const_value, to_text
 from .allocations import sunk
@@ -221,17 +221,21 @@ def is_tensorized(block: Block) -> bool:
     return any(key == INTRINSIC for key, _ in block.annotations)
 
 
-def tensorized_problems(state: State, ref: BlockRef, requirement: Requirement) -> Iterator[Problem]:
-    """Yield a problem if an instruction implements a block."""
-    block = state.block(ref)
-    if is_tensorized(block):
-        name = dict(block.annotations)[INTRINSIC]
-        yield Problem(
-            requirement,
-            f"block {block.name!r} is tensorized: {name} requires the buffers that it accesses",
-            (ref,),
-            {"intrinsic": str(name)},
-        )
+def tensorized_problems(
+    state: State, ref: BlockRef, buffers: Collection[Buffer], requirement: Requirement
+) -> Iterator[Problem]:
+    """Yield a problem if an instruction implements a block, or accesses buffers inside of it."""
+    for block in (s for s in walk(state.block(ref)) if isinstance(s, Block)):
+        outer = block.uid == ref.uid
+        if is_tensorized(block) and (outer or any(a.buffer in buffers for a in accesses(block))):
+            name = dict(block.annotations)[INTRINSIC]
+            yield Problem(
+                requirement,
+                f"block {block.name!r} is tensorized: {name} requires the buffers that it accesses",
+                (ref,) if outer else (ref, block_ref(ref.function, block)),
+                {"intrinsic": str(name)},
+            )
+            return
 
 
 def tensorized_buffer_problems(

@@ -103,7 +103,9 @@ class CacheRead(Primitive):
             "write the same element of it, and none reads an element that another one writes"
         )
         LEGAL_INDEX_MAP = "the index map, if given, is legal for ``transform_layout``"
-        NOT_TENSORIZED = "the block is not tensorized"
+        NOT_TENSORIZED = (
+            "the block is not tensorized, and no tensorized block inside of it accesses the buffer"
+        )
 
     block: BlockRef
     buffer: BufferRef
@@ -131,7 +133,9 @@ class CacheRead(Primitive):
         yield from known_scope_problems(
             self.scope, (self.block, self.buffer), self.Requires.SCOPE_EXISTS
         )
-        yield from tensorized_problems(state, self.block, self.Requires.NOT_TENSORIZED)
+        yield from tensorized_problems(
+            state, self.block, (state.buffer(self.buffer),), self.Requires.NOT_TENSORIZED
+        )
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check the threads that share the copy, and the index map."""

@@ -119,7 +119,9 @@ class CacheWrite(Primitive):
             'if the memory scope is ``"shared"``, no two threads of the loops around the copy '
             "write the same element of it, and none reads an element that another one writes"
         )
-        NOT_TENSORIZED = "the block is not tensorized"
+        NOT_TENSORIZED = (
+            "the block is not tensorized, and no tensorized block inside of it accesses the buffer"
+        )
 
     block: BlockRef
     buffer: BufferRef
@@ -130,7 +132,9 @@ class CacheWrite(Primitive):
         yield from known_scope_problems(
             self.scope, (self.block, self.buffer), self.Requires.SCOPE_EXISTS
         )
-        yield from tensorized_problems(state, self.block, self.Requires.NOT_TENSORIZED)
+        yield from tensorized_problems(
+            state, self.block, (state.buffer(self.buffer),), self.Requires.NOT_TENSORIZED
+        )
         block, buffer = state.block(self.block), state.buffer(self.buffer)
         where = (self.block, self.buffer)
         written = list(dict.fromkeys(a.buffer.name for a in writes(block)))

@@ -143,7 +143,9 @@ class ComputeInline(Primitive):
         KEEPS_DEPENDENCES = (
             "no block writes the inputs of the producer between the producer and its last consumer"
         )
-        NOT_TENSORIZED = "no consumer is tensorized"
+        NOT_TENSORIZED = (
+            "no consumer, and no block inside of one that reads the temporary, is tensorized"
+        )
         INDEX_IS_LOAD = (
             "if a consumer loads an index from the temporary, it does so in a block, and the "
             "producer stores an integer that it loads, unchanged or converted to a wider dtype"
@@ -204,7 +206,7 @@ class ComputeInline(Primitive):
             return
         for reader in readers:
             yield from tensorized_problems(
-                state, block_ref(self.block.function, reader), self.Requires.NOT_TENSORIZED
+                state, block_ref(self.block.function, reader), buffers, self.Requires.NOT_TENSORIZED
             )
         yield from size_problems(tree, block, self.block, self.Requires.VALUE_SIZE)
         yield from index_problems(state, self.block, self.Requires.INDEX_IS_LOAD)

@@ -473,6 +473,20 @@ def test_a_tensorized_block_keeps_its_buffers():
     )
 
 
+def test_an_instruction_inside_of_a_block_keeps_its_buffers():
+    """The copy would be read by the instruction, whose strides it may not have."""
+    sch, _, (*_, k, i1, _) = tile()
+    sch.tensorize(i1, FMA)
+    outer = sch.blockize(k)
+    for step in (
+        CacheRead(outer, sch.get_buffer("A")),
+        CacheRead(outer, sch.get_buffer("B")),
+        CacheWrite(outer, sch.get_buffer("C")),
+    ):
+        found = sch.check(step)
+        assert step.Requires.NOT_TENSORIZED in {p.requirement for p in found}, found
+
+
 def test_only_tensorize_sets_the_intrinsic_annotation():
     sch, _, (*_, i1, _) = tile()
     block = sch.blockize(i1)
