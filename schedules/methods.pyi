@@ -196,6 +196,10 @@ class ScheduleMethods:
         """Mark a short loop to be unrolled."""
     def vectorize(self, loop: LoopRef | str) -> None:
         """Execute the iterations of a short loop as lanes of a vector."""
+    def offload(
+        self, value: BindingRef | str, before: BindingRef | str, device: str = 'cpu'
+    ) -> tuple[BindingRef, BindingRef]:
+        """Keep a tensor in the memory of another device between two of its uses."""
     def plan_memory(self, function: FunctionRef | str = ...) -> FunctionRef:
         """Allocate storage for all intermediate tensors, and reuse it once their live ranges end."""
     def compute_at(self, block: BlockRef | str, loop: LoopRef | str) -> None:

@@ -93,6 +93,8 @@ def device_problems(right: Rhs, info: Info, storages: Mapping[Value, str]) -> It
 
     ``storages`` are the devices of the storages so far.
     """
+    from .operators import OPERATORS, get_operator  # operators import this module
+
     names = [*devices_in(info), *([right.device] if isinstance(right, AllocStorage) else [])]
     for name in dict.fromkeys(names):
         if name != DEFAULT_DEVICE and device_named(name) is None:
@@ -100,6 +102,8 @@ def device_problems(right: Rhs, info: Info, storages: Mapping[Value, str]) -> It
     if not 0 <= stream_of(right) < MOST_STREAMS:
         yield f"stream {stream_of(right)} is not in [0, {MOST_STREAMS})"
     match right:
+        case Call(op=op) if op in OPERATORS and get_operator(op).is_transfer:
+            return
         case Call() | CallTIR() | CallDPSLibrary():
             yield from _different(right, info)
         case LaunchKernel() | LaunchLibrary():

@@ -382,10 +382,15 @@ class Planner:
         return tuple(o for o in found if o is not None)
 
     def view(self, binding: Binding, call: Call) -> Iterator[Binding]:
-        """Yield the view that replaces an operator."""
+        """Yield the view or the transfer that replaces an operator."""
         from .operators import get_operator
 
         info, source = binding.value.info, call.args[0]
+        if get_operator(call.op).is_transfer and isinstance(info, TensorInfo):
+            yield from self.allocations(binding.origins, ((binding.value, info),))
+            reason = f"it is on device {info.device!r}"
+            yield self.copy(source, binding.value, reason, binding.origins)
+            return
         if not get_operator(call.op).is_view or not isinstance(info, TensorInfo):
             raise MalformedProgramError(
                 f"operator {call.op!r} is not lowered",

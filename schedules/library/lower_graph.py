@@ -99,10 +99,10 @@ def lower_graph(sch: Schedule, function: FunctionRef) -> None:
 
 
 def _is_computation(binding: Binding) -> bool:
-    """Return whether a binding calls an operator that is more than a view, also in a branch."""
+    """Return whether a binding calls an operator that needs a kernel, also in a branch."""
     right = binding.right
     if isinstance(right, Call):
-        return not get_operator(right.op).is_view
+        return get_operator(right.op).needs_kernel
     return any(_is_computation(b) for inner in inner_bindings(right) for b in inner)
 
 

@@ -38,6 +38,9 @@ class Operator(ABC):
     is_view : bool
         Whether the result has the elements of the first operand in the same row-major order under
         another shape, so that memory planning can use the same storage.
+    is_transfer : bool
+        Whether the result is the first operand in the memory of another device, so that memory
+        planning copies it.
     is_update : bool
         Whether the result is the first operand with some elements replaced, so that it can be
         lowered to an update of this operand in place.
@@ -52,6 +55,7 @@ class Operator(ABC):
     name: str
     signature: Signature
     is_view: ClassVar[bool] = False
+    is_transfer: ClassVar[bool] = False
     is_update: ClassVar[bool] = False
 
     @abstractmethod
@@ -90,6 +94,11 @@ class Operator(ABC):
         """
         del call, position, graph
         return None
+
+    @property
+    def needs_kernel(self) -> bool:
+        """Whether calls are lowered; memory planning implements views and transfers."""
+        return not (self.is_view or self.is_transfer)
 
     @property
     def has_gradient(self) -> bool:

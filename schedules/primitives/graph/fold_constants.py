@@ -160,7 +160,13 @@ class _Fold:
         constant = all(_is_constant(a) for a in call.args)
         attributes = dict(call.attributes)
         symbolic = any(isinstance(a, Expr) for a in attributes.values())
-        if not constant or symbolic or not isinstance(info, TensorInfo) or info.shape is None:
+        if (
+            get_operator(call.op).is_transfer
+            or not constant
+            or symbolic
+            or not isinstance(info, TensorInfo)
+            or info.shape is None
+        ):
             return False
         count = const_value(product(info.shape))
         if count is None or storage_bytes(count, info.dtype) > self._limit:

@@ -205,7 +205,7 @@ def _contents(group: GraphFunc) -> Iterator[Problem]:
         where = (BindingRef(group.name, binding.value.uid, binding.value.name),)
         name = f"{binding.value.name!r} in group {group.name!r}"
         if not isinstance(right, CallTIR):
-            needs = isinstance(right, Call) and not get_operator(right.op).is_view
+            needs = isinstance(right, Call) and get_operator(right.op).needs_kernel
             fixes = (Legalize(FunctionRef(group.name)),) if needs else ()
             yield Problem(
                 FuseTir.Requires.CALLS_OF_KERNELS,

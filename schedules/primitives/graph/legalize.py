@@ -106,7 +106,7 @@ class Legalize(Primitive):
 
 def _needs_lowering(binding: Binding) -> bool:
     right = binding.right
-    return isinstance(right, Call) and not get_operator(right.op).is_view
+    return isinstance(right, Call) and get_operator(right.op).needs_kernel
 
 
 def _appended(call: Call, info: Info, axis: int) -> CallDPSLibrary:

@@ -27,6 +27,7 @@ from ....ir.graph.nodes import (
     TupleItem,
     Value,
 )
+from ....ir.graph.operators import get_operator
 from ....ir.graph.regions import replace_bindings
 from ....ir.graph.visit import (
     all_bindings,
@@ -235,6 +236,8 @@ def liftable(graph: GraphFunc, kept: AbstractSet[Uid] = frozenset()) -> dict[Val
 def _is_computation(binding: Binding) -> bool:
     """Return whether a binding computes a value from its operands, without other effects."""
     match binding.right:
+        case Call(op=op) if get_operator(op).is_transfer:
+            return False  # prepared constants are on the default device
         case Call() | CallTIR():
             return isinstance(binding.value.info, TensorInfo)
         case CallDPSLibrary(symbol=symbol):

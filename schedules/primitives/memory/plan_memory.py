@@ -147,6 +147,6 @@ def _unlowered(module: Module, graph: GraphFunc) -> Iterator[tuple[GraphFunc, Bi
 
 
 def does_work(binding: Binding) -> bool:
-    """Return whether a binding calls an operator that is more than a view."""
+    """Return whether a binding calls an operator that needs a kernel."""
     right = binding.right
-    return isinstance(right, Call) and not get_operator(right.op).is_view
+    return isinstance(right, Call) and get_operator(right.op).needs_kernel

@@ -398,6 +398,7 @@ def padding_cases() -> list[Case]:
 def ordering_cases() -> list[Case]:
     ties = T(("n", "m"), f32, -2, 2)
     return [
+        Case("to_device", (NM,), {"device": "default"}, at=EMPTY),
         Case("sort", (NM,), {"axis": -1}, at=EMPTY),
         Case("sort", (T(("n", "m"), i8, -3, 3),), {"axis": 0, "descending": True}),
         Case("sort", (T(("n",), u64, 0, 9),)),
