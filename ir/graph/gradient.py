@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ...nearest import nearest
 from ..identity import Names, UidSource
@@ -18,7 +18,9 @@ from .nodes import (
     CallTIR,
     ConstantRef,
     GraphFunc,
+    IfElse,
     Info,
+    Loop,
     MakeTuple,
     MatchCast,
     Operand,
@@ -40,6 +42,12 @@ from .visit import (
     operands_of,
     replace_values,
     used_operands,
+)
+
+_HINT: Final = "differentiate before lowering; a custom operator can define its gradient"
+_HINT_LOOPS: Final = (
+    "a loop of a known number of iterations can be written as that many copies of its body; else "
+    "differentiate a function that computes one iteration, and state the loop over its gradient"
 )
 
 Path: TypeAlias = tuple[int, ...]
@@ -199,7 +207,7 @@ class _Differentiation:
             raise MissingGradientError(
                 f"operations without a gradient: {listed}",
                 where=self.where,
-                hint="differentiate before lowering; a custom operator can define its gradient",
+                hint=_HINT_LOOPS if any("the loop" in m for m in self.missing) else _HINT,
             )
         return self._finished([self._gradient(t) for t in self.targets])
 
@@ -398,5 +406,9 @@ def _operation(value: Value, right: Rhs) -> str:
             return f"the call of function {name!r}"
         case CallDPSLibrary(symbol=name):
             return f"the library function {name!r}"
+        case Loop():
+            return f"the loop {value.name!r}"
+        case IfElse():
+            return f"the branch {value.name!r}"
         case _:
             return f"{type(right).__name__} {value.name!r}"

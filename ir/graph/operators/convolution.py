@@ -10,13 +10,16 @@ import numpy as np
 
 from ...loop.nodes import Binary, Condition, Element, Number, Where
 from ...symbolic import Bool, Expr, all_of, as_expr, const_value, eq, to_text
-from ..nodes import Info, TensorInfo
+from ..nodes import Info, Operand, TensorInfo
+from .composition import Composer
 from .errors import OperatorAttributeError
 from .evaluation import Array, Evaluation, accumulator_dtype
+from .gradients import GradientCall
 from .lowering import Lowering, Source, accumulator, buffer_source, cast_to
 from .operator import Operator, operator
 from .shape_inference import CallFacts, Tensor, shape_text
 from .signature import AttributeSpec, OperandSpec, Signature
+from .window_gradients import image_gradient, weight_gradient
 from .windows import LEAD, WINDOWS, Windows, windows_of
 
 _LEAST_RANK: Final = LEAD + 1
@@ -130,6 +133,18 @@ class Conv(Operator):
         x, w = low.sources
         windows = windows_of(self.name, low.attributes, w.shape[LEAD:])
         _define(low, windows.extended(low, x, Number(0, x.dtype)), windows, self.name)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Spread the cotangent by the weights, or convolve the image with it."""
+        x, w = call.tensor(0), call.tensor(1)
+        windows = windows_of(self.name, call.attributes, w.shape[LEAD:])
+        if position:
+            return weight_gradient(call, windows, graph)
+        groups = call.attributes.integer("groups")
+        cotangent = call.cotangent(graph)
+        return image_gradient(
+            graph, cotangent, call.args[1], windows, x.shape[LEAD:], groups=groups
+        )
 
 
 def _define(low: Lowering, x: Source, windows: Windows, name: str) -> None:

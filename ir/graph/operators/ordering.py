@@ -12,6 +12,7 @@ from ..nodes import ConstantRef, Info, Operand, TensorInfo, TupleInfo, Value
 from ..sorting import sort_rows
 from .composition import Composer
 from .evaluation import Array, Evaluation
+from .gradients import GradientCall, zeros
 from .operator import Operator, operator
 from .shape_inference import CallFacts, Tensor
 from .signature import AttributeSpec, OperandSpec, Signature
@@ -55,6 +56,15 @@ def _sort(call: CallFacts, graph: Composer, *, descending: bool) -> tuple[Value 
     rows = graph.emit("permute_dims", source, axes=swapped)
     found = graph.library("std.sort", rows, descending=descending)
     return tuple(graph.emit("permute_dims", f, axes=swapped) for f in found)
+
+
+def _at_positions(call: GradientCall, graph: Composer) -> Operand:
+    """Return zeros with the cotangent of the first result at the positions of the second one."""
+    x = call.tensor(0)
+    start = zeros(graph, TensorInfo(x.shape, x.dtype))
+    axis = call.attributes.axis("axis", x.rank)
+    positions = graph.item(call.result, 1)
+    return graph.emit("scatter_add", start, positions, call.cotangent(graph), axis=axis)
 
 
 @operator
@@ -102,6 +112,11 @@ class Sort(Operator):
     def decompose(self, call: CallFacts, graph: Composer) -> tuple[Operand, ...]:
         """Call the library function on the permuted operand."""
         return _sort(call, graph, descending=call.attributes.flag("descending"))
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Add the cotangent of the elements at their positions."""
+        del position
+        return _at_positions(call, graph)
 
 
 @operator
@@ -211,6 +226,11 @@ class TopK(Operator):
         chosen = (*(slice(None),) * axis, slice(count))
         found = _sorted(run, descending=run.attributes.flag("largest"))
         return tuple(part[chosen] for part in found)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Add the cotangent of the elements at their positions."""
+        del position
+        return _at_positions(call, graph)
 
     def decompose(self, call: CallFacts, graph: Composer) -> tuple[Operand, ...]:
         """Sort, then slice."""

@@ -24,13 +24,16 @@ from ...symbolic import (
     minimum,
     to_text,
 )
-from ..nodes import Info, TensorInfo
+from ..nodes import Info, Operand, TensorInfo
+from .composition import Composer
 from .errors import OperatorAttributeError
 from .evaluation import Array, Evaluation, accumulator_dtype
+from .gradients import GradientCall
 from .lowering import Lowering, accumulator, buffer_source, cast_to, divided, extent_as
 from .operator import Operator, operator
 from .shape_inference import CallFacts
 from .signature import AttributeSpec, AttributeValues, OperandSpec, Signature
+from .window_gradients import maximum_gradient, mean_gradient
 from .windows import LEAD, WINDOWS, Windows, windows_of
 
 _POOLING: Final = (
@@ -145,6 +148,12 @@ class MaxPool(_Pooling):
 
         low.builder.reduce(out, windows.kernel, value, combiner="max", name=self.name)
 
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand | None:
+        """Spread the cotangent to the maxima; windows beyond the image have no gradient."""
+        del position
+        windows = _windows(self.name, call.attributes, call.tensor(0).rank)
+        return None if windows.ceil else maximum_gradient(call, windows, graph)
+
 
 @operator
 class AvgPool(_Pooling):
@@ -238,6 +247,13 @@ class AvgPool(_Pooling):
             return cast_to(out.dtype, divided(read(*indices), extent_as(wide, count)))
 
         low.builder.compute(out, value, name="divide")
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand | None:
+        """Spread the cotangent over the windows; those beyond the image have no gradient."""
+        del position
+        windows = _windows(self.name, call.attributes, call.tensor(0).rank)
+        padding = call.attributes.flag("count_padding")
+        return None if windows.ceil else mean_gradient(call, windows, graph, padding=padding)
 
 
 def _positions(windows: Windows) -> itertools.product[tuple[int, ...]]:
