@@ -99,6 +99,11 @@ def random_step(rng: random.Random, state: State, verb: str) -> Primitive | None
             return None
         call = rng.choice(calls)
         return cls(FunctionRef(call.right.function), (BindingRef("main", call.value.uid),))
+    if verb == "offload":
+        values = [b.value for b in state.module.graph("main").bindings]
+        pair = sorted(rng.sample(range(len(values)), 2)) if len(values) > 1 else ()
+        refs = [BindingRef("main", values[k].uid, values[k].name) for k in pair]
+        return cls(*refs) if refs else None
     if verb == "dispatch_to_library":
         return on_operator_call(rng, state)
     if verb in ("assume", "collapse_dims", "specialize", "hoist_block"):

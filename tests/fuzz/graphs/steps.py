@@ -32,7 +32,7 @@ WEIGHTS: Mapping[str, int] = {
     "hoist_block": 3, "clone_function": 2, "fold_constants": 2, "dead_code": 2,
     "lift_transforms": 2, "assume": 2, "lower_graph": 1, "finish_graph": 1, "plan_memory": 1,
     "default_schedule": 1, "dispatch_to_library": 1, "gradient": 1,
-    "decompose": 2, "common_subexpressions": 2,
+    "decompose": 2, "common_subexpressions": 2, "offload": 1,
 }  # fmt: skip
 """How often a step is drawn, relative to 1."""
 
@@ -205,6 +205,18 @@ def _assumed(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step
             return cls(FunctionRef(kernel), symbol, 1, None, rng.choice([70, 100, 5000]))
 
 
+def _offloaded(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step | None:
+    """Keep the value of a binding in host memory until another binding, mostly a later one."""
+    bindings = state.module.graph(MAIN).bindings
+    if len(bindings) < 2:
+        return None
+    first, last = rng.sample(range(len(bindings)), 2)
+    if rng.random() < 0.9:
+        first, last = min(first, last), max(first, last)
+    value, before = (bindings[k].value for k in (first, last))
+    return cls(BindingRef(MAIN, value.uid, value.name), BindingRef(MAIN, before.uid, before.name))
+
+
 def _everything(rng: random.Random, state: State, cls: Callable[..., Step]) -> Step:
     del rng, state
     return cls()
@@ -221,6 +233,7 @@ MAKERS: Mapping[str, Callable] = {
     "fold_constants": _fold,
     "fuse_ops": _group,
     "hoist_block": _hoist,
+    "offload": _offloaded,
     "specialize": _specialized,
 }
 
