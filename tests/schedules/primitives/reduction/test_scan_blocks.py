@@ -13,10 +13,11 @@ from tilewright.schedules import Schedule
 from tilewright.schedules.primitives.reduction.scan_blocks import ScanBlocks
 from tilewright.target.target import Target
 
+from tests.codegen.kernels import LEVELS
 from tests.ir.loop.test_scans import LINEAR, OWN, SUMS, arguments
 from tests.schedules.helpers import MATMUL, rejected, schedule
 
-SIZES = ((1, 1), (3, 4), (2, 7), (1, 33))
+SIZES = ((0, 3), (2, 0), (1, 1), (3, 4), (2, 7), (1, 33))
 
 
 def scheduled(text: str, kind: str, size: int = 4) -> Schedule:
@@ -41,16 +42,19 @@ def scheduled(text: str, kind: str, size: int = 4) -> Schedule:
 @pytest.mark.parametrize("kind", ["serial", "parallel", "lanes", "threads"])
 @pytest.mark.parametrize("text", [SUMS, LINEAR, OWN], ids=["sums", "linear", "own"])
 def test_parts_compute_the_same_scan(text, kind):
-    sch = scheduled(text.replace("lower=0", "lower=1"), kind)
+    program = text.replace("lower=1", "lower=0")
+    sch = scheduled(program, kind)
     assert str(parse(str(sch.module))) == str(sch.module)
-    exe = compile(sch, "simt" if kind == "threads" else "cpu")
+    cpus = [Target("cpu", features=(level,)) for level in LEVELS]
+    executables = [compile(sch, t) for t in ([Target("simt")] if kind == "threads" else cpus)]
     for n, m in SIZES:
         args = arguments(text, *((m, 1) if text is OWN else (n, m)))
-        want = call_prim(parse(text).prims[0], args)
-        found = exe(*args)
-        results = found if isinstance(found, tuple | list) else (found,)
-        for got, expected in zip(results, want, strict=True):
-            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-30)
+        want = call_prim(parse(program).prims[0], args)
+        for exe in executables:
+            found = exe(*args)
+            results = found if isinstance(found, tuple | list) else (found,)
+            for got, expected in zip(results, want, strict=True):
+                np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-30)
     if kind != "threads":
         for got, expected in zip(call_prim(sch.module.prims[0], args), want, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-30)
