@@ -12,13 +12,17 @@ RuleStatus: TypeAlias = Literal["", "follows", "taken", "left", "compiled"]
 class KernelTime:
     """The time of one kernel, summed over its calls, in microseconds.
 
-    ``share`` is its share of :attr:`Measurement.total`.
+    ``share`` is its share of :attr:`Measurement.total`. ``gflops`` are the operations on elements
+    per nanosecond, and ``gbytes`` the bytes of all arguments per nanosecond; both are absent for
+    an emulator and for functions of libraries.
     """
 
     function: str
     calls: int
     microseconds: float
     share: float
+    gflops: float | None = None
+    gbytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

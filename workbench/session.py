@@ -25,6 +25,7 @@ from .jobs import Progress
 from .lowered_texts import LoweredTexts
 from .protocol import VERSION, Document, Tone, Update
 from .protocol_runs import Measurement
+from .rates import with_rates
 from .requests import (
     Apply,
     ApplyToSimilar,
@@ -294,6 +295,7 @@ class Session(Editor):
             measurement = self._bench.measure(head, function.name, samples, progress, options)
             self.history_view.record_measurement(head.id, measurement.median)
             compiled = self.rules.program(head.state)
+            measurement = with_rates(measurement, compiled.module, self.shown.samples)
             with self.lock:
                 self.rules.record(measurement, head.state, compiled.module.functions)
                 self.shown.measurement = measurement
@@ -310,6 +312,7 @@ class Session(Editor):
 
         def work(progress: Progress) -> None:
             measurement = self._bench.measure_kernel(head, name, samples, progress, options)
+            measurement = with_rates(measurement, head.state.module, self.shown.samples)
             with self.lock:
                 self.rules.record(measurement, head.state, {})
                 self.shown.measurement = measurement

@@ -13,13 +13,17 @@ export const DTYPES = ["f16", "f32", "f64", "bf16", "i8", "i16", "i32", "i64", "
 /**
  * The time of one kernel, summed over its calls, in microseconds.
  *
- * `share` is its share of :attr:`Measurement.total`.
+ * `share` is its share of :attr:`Measurement.total`. `gflops` are the operations on elements
+ * per nanosecond, and `gbytes` the bytes of all arguments per nanosecond; both are absent for
+ * an emulator and for functions of libraries.
  */
 export interface KernelTime {
   readonly function: string;
   readonly calls: number;
   readonly microseconds: number;
   readonly share: number;
+  readonly gflops?: number;
+  readonly gbytes?: number;
 }
 
 /**

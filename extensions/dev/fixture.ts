@@ -232,7 +232,7 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
       low: 6120,
       high: 6260,
       conditions: "hot caches, 2 threads, not pinned, 3 warm-up calls, at most 1.5 s", alone: true, emulated: false, total, outside: 0, compile_ms: 412,
-      kernels: kernels.map(([name, calls, microseconds]) => ({ function: name, calls, microseconds, share: microseconds / total })),
+      kernels: kernels.map(([name, calls, microseconds]) => ({ function: name, calls, microseconds, share: microseconds / total, gflops: 42.5, gbytes: 7.125 })),
     },
     heat: { function: "main", microseconds: total, calls: [] },
     rule: { function: "fused_matmul_add_gelu", status: "left", base: "", rule: "schedule_matmul", steps: 57, predicted: 12, rule_us: null, now_us: null },

@@ -82,3 +82,16 @@ test("does not measure for a target that this machine cannot run", async () => {
 test("displays the conditions of a measurement", () => {
   expect(find(".tw-conditions").textContent).toContain("hot caches, 2 threads, not pinned");
 });
+
+test("displays rates, and offers to repeat a noisy measurement", async () => {
+  expect(find(".tw-kernels thead").textContent).toContain("GFLOP/s");
+  expect(find(".tw-kernels tbody tr").textContent).toContain("42.5");
+  expect(page.querySelector(".tw-noisy")).toBeNull();
+  const { measurement } = store.state.value;
+  if (!measurement) throw new Error("no measurement");
+  kernel.answer({ measurement: { ...measurement, high: measurement.median * 1.2 } });
+  await flush();
+  expect(find(".tw-noisy").textContent).toContain("Noisy: the confidence interval is 21 % of the median");
+  find(".tw-noisy button").click();
+  expect(kernel.last()).toMatchObject({ type: "run", action: "measure", function: "" });
+});

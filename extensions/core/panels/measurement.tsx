@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useWatch } from "../observable";
 import type { Measurement } from "../protocol";
 import type { Store } from "../store";
-import { duration, percent } from "../ui/format";
+import { digits, duration, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
 import type { Panel } from "./panel";
 
@@ -19,11 +19,25 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
       </div>
     );
   const stale = measurement.state !== head;
+  const repeat = (): void => {
+    const whole = store.state.value.setup?.function === measurement.function;
+    store.send({ type: "run", action: "measure", function: whole ? "" : measurement.function });
+  };
+  const rated = measurement.kernels.some((kernel) => kernel.gflops !== undefined);
   return (
     <>
       {stale ? (
         <p class="tw-stale">
           <Icon name="info" size={14} /> Measured at an earlier state ({measurement.state.slice(0, 7)}). “Measure” measures the head.
+        </p>
+      ) : null}
+      {isNoisy(measurement) ? (
+        <p class="tw-stale tw-noisy">
+          <Icon name="warn" size={14} /> Noisy: the confidence interval is {percent((measurement.high - measurement.low) / measurement.median)} of the median
+          {measurement.alone ? "" : ", and another measurement ran at the same time"}.
+          <button type="button" class="tw-button" data-focus="repeat" onClick={repeat}>
+            Measure again
+          </button>
         </p>
       ) : null}
       <div class="tw-measurement">
@@ -42,6 +56,16 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
             <th scope="col" class="tw-right">
               Total
             </th>
+            {rated ? (
+              <>
+                <th scope="col" class="tw-right" title="Operations on elements per second">
+                  GFLOP/s
+                </th>
+                <th scope="col" class="tw-right" title="Bytes of all arguments per second">
+                  GB/s
+                </th>
+              </>
+            ) : null}
             <th scope="col">Share</th>
           </tr>
         </thead>
@@ -62,6 +86,12 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
               <td class="tw-mono tw-right">×{kernel.calls}</td>
               <td class="tw-mono tw-right">{duration(kernel.microseconds / Math.max(1, kernel.calls))}</td>
               <td class="tw-mono tw-right">{duration(kernel.microseconds)}</td>
+              {rated ? (
+                <>
+                  <td class="tw-mono tw-right">{rate(kernel.gflops)}</td>
+                  <td class="tw-mono tw-right">{rate(kernel.gbytes)}</td>
+                </>
+              ) : null}
               <Share share={kernel.share} />
             </tr>
           ))}
@@ -71,6 +101,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
               <td />
               <td />
               <td class="tw-mono tw-right">{duration(measurement.outside)}</td>
+              {rated ? <td colSpan={2} /> : null}
               <Share share={measurement.outside / measurement.total} />
             </tr>
           ) : null}
@@ -85,6 +116,17 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
       ) : null}
     </>
   );
+}
+
+/** The width of the confidence interval, relative to the median, from which a measurement is noisy. */
+const NOISE = 0.05;
+
+function isNoisy({ low, high, median, alone }: Measurement): boolean {
+  return !alone || high - low > NOISE * median;
+}
+
+function rate(value: number | undefined): string {
+  return value === undefined ? "" : digits(value);
 }
 
 function Share({ share }: { share: number }): JSX.Element {
