@@ -24,7 +24,6 @@ from ..ir.loop.nodes import (
     Buffer,
     BufferParam,
     For,
-    If,
     Let,
     PrimFunc,
     ScalarParam,
@@ -36,7 +35,7 @@ from ..ir.loop.visit import (
     stores,
     substitute_in,
     transform,
-    variables_in,
+    used_variables,
     walk,
     with_children,
 )
@@ -231,33 +230,12 @@ def _isolated(statement: Stmt, outer: frozenset[Var]) -> Stmt:
             return part
         own = {v.binding: v.var for v in part.iters if isinstance(v.binding, Var)}
         inner = [part.body] if part.init is None else [part.init, part.body]
-        used = outer & own.keys() & frozenset[Var]().union(*map(_used, inner))
+        used = outer & own.keys() & frozenset[Var]().union(*map(used_variables, inner))
         terms = {variable: own[variable] for variable in used}
         new = tuple(substitute_in(x, terms) if terms else x for x in inner)
         return with_children(part, new)
 
     return transform(statement, change)
-
-
-def _used(statement: Stmt) -> frozenset[Var]:
-    """Return the variables that a statement uses and does not bind."""
-    used, bound = variables_in(statement), set[Var]()
-    for part in walk(statement):
-        match part:
-            case For(var=var, extent=extent):
-                bound.add(var)
-                used |= extent.free
-            case Let(var=var, lower=lower, upper=upper, load=load):
-                bound.add(var)
-                used |= lower.free.union(upper.free, *(i.free for i in load.indices))
-            case If(condition=condition):
-                used |= condition.free
-            case Block(iters=iters, predicate=predicate):
-                bound |= {v.var for v in iters}
-                used |= predicate.free.union(*(v.binding.free | v.extent.free for v in iters))
-            case _:
-                pass
-    return frozenset(used - bound)
 
 
 def _replaced(tree: Tree, old: Stmt, new: Stmt, own: Collection[Buffer]) -> Stmt:
@@ -453,7 +431,7 @@ def _reach(block: Block) -> frozenset[Var]:
     parts = (block.body,) if block.init is None else (block.init, block.body)
     ranges = (r for region in (*block.reads, *block.writes) for r in region.ranges)
     ends = (r.start.free | r.extent.free for r in ranges)
-    return frozenset[Var]().union(*map(_used, parts), *ends)
+    return frozenset[Var]().union(*map(used_variables, parts), *ends)
 
 
 def _shared(state: State, after: Module, loop: For) -> Iterator[Problem]:

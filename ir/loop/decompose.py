@@ -79,7 +79,12 @@ class Start:
 
 
 def split_off(
-    block: Block, path: tuple[Stmt, ...], names: Namer, *, widen: bool = False
+    block: Block,
+    path: tuple[Stmt, ...],
+    names: Namer,
+    *,
+    widen: bool = False,
+    omitted: frozenset[Var] = frozenset(),
 ) -> Start | None:
     """Create the init nest of a reduction block.
 
@@ -98,6 +103,8 @@ def split_off(
         Whether a copied loop or a spatial iteration variable whose extent depends on an omitted
         loop gets the largest such extent, and an integer that is read from memory inside the path
         becomes a loop over its range.
+    omitted : frozenset of Var
+        The variables of reduction loops around the path, which the nest does not use, either.
 
     Returns
     -------
@@ -106,7 +113,7 @@ def split_off(
         variable of an omitted loop, or a spatial iteration variable on an integer that is read from
         memory inside the path; with ``widen``, if the largest such extent is unknown.
     """
-    copies = _Copies(block, names, widen=widen)
+    copies = _Copies(block, names, omitted, widen=widen)
     parts: list[Bool] = [*conjuncts(block.predicate)]
     for outer, inner in pairwise((*path, block)):
         match outer:
@@ -135,13 +142,13 @@ class _Copies:
     needs conditions that the iteration variables are in their domains.
     """
 
-    def __init__(self, block: Block, names: Namer, *, widen: bool) -> None:
+    def __init__(self, block: Block, names: Namer, omitted: frozenset[Var], *, widen: bool) -> None:
         self._block = block
         self._spatial = bound_variables(block.iters)[0]
         self._names = names
         self._widen = widen
         self._ranges: list[tuple[Var, Expr, Expr]] = []
-        self.dropped: set[Var] = set()
+        self.dropped: set[Var] = {*omitted}
         self.renamed: dict[Var, Expr] = {}
         self.shells: list[For] = []
         self.widened: set[Var] = set()

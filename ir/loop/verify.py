@@ -43,7 +43,7 @@ from .ranges import is_empty
 from .scans import declaration_problems, hidden_locals
 from .structural_hash import verification_key
 from .typing import dtype_problems
-from .visit import all_buffers, allocations, loads, stores, variables_in, walk, walk_element
+from .visit import all_buffers, allocations, loads, stores, used_variables, walk, walk_element
 
 _MAX_VERIFIED: Final = 4096
 
@@ -557,7 +557,7 @@ class _Checker:
         """Check that the init, which runs once per reduction, uses no reduction variables."""
         if block.init is None:
             return
-        for variable in sorted(variables_in(block.init) & reduced, key=lambda v: v.serial):
+        for variable in sorted(used_variables(block.init) & reduced, key=lambda v: v.serial):
             message = f"the init contains reduction variable {variable.name!r}"
             self._out.report(rules.REDUCTION, message)
 

@@ -173,6 +173,27 @@ def variables_in(statement: Stmt) -> set[Var]:
     return {variable for term in terms for variable in term.free}
 
 
+def used_variables(statement: Stmt) -> frozenset[Var]:
+    """Return the variables that a statement uses and does not bind."""
+    used, bound = variables_in(statement), set[Var]()
+    for part in walk(statement):
+        match part:
+            case For(var=var, extent=extent):
+                bound.add(var)
+                used |= extent.free
+            case Let(var=var, lower=lower, upper=upper, load=load):
+                bound.add(var)
+                used |= lower.free.union(upper.free, *(i.free for i in load.indices))
+            case If(condition=condition):
+                used |= condition.free
+            case Block(iters=iters, predicate=predicate):
+                bound |= {v.var for v in iters}
+                used |= predicate.free.union(*(v.binding.free | v.extent.free for v in iters))
+            case _:
+                pass
+    return frozenset(used - bound)
+
+
 def with_children(statement: Stmt, new: tuple[Stmt, ...]) -> Stmt:
     """Return a statement with new children, as many as :func:`children` returns."""
     if same(children(statement), new):

@@ -406,15 +406,17 @@ def f(x: Buffer[(n, m), f32], y: InOut[(n, m), f32]):
         assert np.array_equal(exe(np.ones((n, m), np.float32), y), expected)
 
 
-def test_an_init_with_the_reduction_variable_is_refused() -> None:
-    text = """
+@pytest.mark.parametrize("init", ["y[vi] = x[vi, vk]", "if vk < 3: y[vi] = 0.0"])
+def test_an_init_with_the_reduction_variable_is_refused(init: str) -> None:
+    text = f"""
 @prim_func
 def f(x: Buffer[(4, 8), f32], y: Out[(4,), f32]):
     for i in range(4):
         for k in range(8):
             with block("s"):
                 vi, vk = spatial(i), reduce(k)
-                with init(): y[vi] = x[vi, vk]
+                with init():
+                    {init}
                 y[vi] += x[vi, vk]
 """
     with pytest.raises(IllFormedProgramError, match="the init contains reduction variable 'vk'"):

@@ -217,7 +217,8 @@ def _moved_init(
     """Move the init to the new block if that block has reduction iteration variables."""
     if inner.init is None or all(v.kind != "reduce" for v in iters):
         return None, inner
-    start = split_off(inner, loops, Namer(edit.mint, edit.fresh))
+    outer = frozenset(v.var for v in iters if v.kind == "reduce")
+    start = split_off(inner, loops, Namer(edit.mint, edit.fresh), omitted=outer)
     if start is None:
         raise TypeError(f"the init of {inner.name!r} cannot be decomposed")
     return start.nest, with_regions(replace(inner, init=None))
@@ -239,11 +240,14 @@ def init_problems(state: State, ref: LoopRef, requirement: Requirement) -> Itera
                 (ref, *refs_of(ref.function, outer, chain.block)),
             )
             return
-    edit = Edit(state, ref.function)
-    if split_off(chain.block, chain.loops, Namer(edit.mint, edit.fresh)) is None:
+    edit, around = Edit(state, ref.function), outside(tree, chain)
+    found = around if isinstance(around, dict) else {}
+    outer = frozenset(v for v in found if "reduce" in kind_of_variable(chain, v))
+    if split_off(chain.block, chain.loops, Namer(edit.mint, edit.fresh), omitted=outer) is None:
         yield Problem(
             requirement,
             f"the init of block {chain.block.name!r} cannot be duplicated for only the spatial "
-            f"loops below {state.loop(ref).var.name!r}: an extent depends on another of the loops",
+            f"loops below {state.loop(ref).var.name!r}: an extent depends on another of the loops, "
+            "or on an outer loop of the reduction",
             (ref, block_ref(ref.function, chain.block)),
         )

@@ -5,6 +5,7 @@ import pytest
 
 from tilewright.codegen import compile as build
 from tilewright.ir.analysis import flops, tree_of
+from tilewright.ir.interpreter import run_prim
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.symbolic import to_text as term_text
 from tilewright.ir.verify import violations
@@ -336,3 +337,38 @@ def test_lanes_and_threads_combine_only_the_updates_of_one_block(kind):
         sch.bind("i", "threadIdx.x")
     problem = rejected(sch, Blockize(sch.get_loop("j")), Blockize.Requires.NOT_COMBINED)
     assert f"loop 'i' is {kind} and iterates a reduction of block 'sum'" in problem.message
+
+
+OUTER_REDUCTION = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(n, n), i32], y: InOut[(n, n), i32]):
+    for i in range(n):
+        for r in range(n):
+            for j in range({extent}):
+                with block("sum"):
+                    vi, vj, vr = spatial(i), spatial({domain}), reduce(r)
+                    guard(j <= i + r)
+                    with init(): y[vi, vj] = 0
+                    y[vi, vj] += x[vj, vr]
+"""
+"""A reduction of which an iteration of the loop around the new block has a part of the elements."""
+
+
+@pytest.mark.parametrize("domain", ["j", "n, j"])
+def test_the_init_of_a_block_depends_on_no_outer_loop_of_the_reduction(domain):
+    sch = schedule(OUTER_REDUCTION.format(extent="min(n, i + r + 1)", domain=domain))
+    rejected(sch, Blockize(sch.get_loops("sum")[2]), Blockize.Requires.DUPLICABLE_INIT, "'sum'")
+
+
+def test_the_init_of_a_block_has_no_condition_on_the_reduction():
+    sch = schedule(OUTER_REDUCTION.format(extent="n", domain="j"))
+    before = sch.module.prims[0]
+    sch.blockize(sch.get_loops("sum")[2])
+    assert violations(sch.module) == ()
+    x = np.arange(49, dtype=np.int32).reshape(7, 7)
+    old, new = (np.full((7, 7), -1, np.int32) for _ in range(2))
+    run_prim(before, [x, old])
+    run_prim(sch.module.prims[0], [x, new])
+    np.testing.assert_array_equal(new, old)
