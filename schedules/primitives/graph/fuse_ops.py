@@ -307,11 +307,11 @@ class Grouping:
     def _passes_update(self, binding: Binding, leader: Value) -> bool:
         """Return whether a call in a group would move behind an update of memory that it reads.
 
-        The update would then need a copy.
+        The update would then need a copy. An update in another part of a loop is not between them.
         """
         first, last = self._order[binding.value], self._order[leader]
         calls = self._updates.writes(operands_of(binding.right))
-        return any(first < self._order[call] < last for call in calls)
+        return any(first < self._order.get(call, first) < last for call in calls)
 
 
 def _inner_values(binding: Binding) -> Iterator[Value]:

@@ -284,3 +284,27 @@ def test_time_is_linear():
         assert exe(x, rows).shape == (16001, 16)
         best = min(best, time.perf_counter() - start)
     assert best < 0.1
+
+
+CONDITION = """
+@graph_func
+def main(x: Tensor[(n, 4), f32], r: Tensor[(1, 4), f32], limit: Tensor[(), f32]):
+    @loop(k)
+    def z(c: Tensor[(t, 4), f32] = x) -> Tensor[(u, 4), f32]:
+        total = sum(c, axes=(0, 1))
+        more = less(total, limit)
+        while more:
+            d = concat(c, r, axis=0)
+            return d
+    return z
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_the_condition_of_a_loop_reads_the_value_that_grows(n):
+    """The append is in the body, so it is not between the calls of the condition."""
+    module = tw.parse(SYMBOLS + CONDITION)
+    arrays = [np.ones((n, 4), np.float32), np.ones((1, 4), np.float32), np.float32(13)]
+    arrays[2] = np.asarray(arrays[2])
+    (expected,) = run_graph(module, arrays)
+    np.testing.assert_array_equal(tw.compile(module, "cpu")(*arrays), expected, strict=True)
