@@ -147,7 +147,7 @@ def excluding_identities(block: Block) -> Block:
     ... ''').prim("f")
     >>> changed = excluding_identities(f.body.body)
     >>> changed.predicate, reduction_of(changed).terms
-    (k < m, (x[vk],))
+    (k < m, (<Load x[vk]: f32>,))
     """
     update = reduction_of(block)
     if update is None or update.scratch is not None:

@@ -22,7 +22,8 @@ from ...schedules import Schedule
 from ..bench import Bench, as_tuple
 from ..inputs import sample_inputs, shapes_text
 from ..jobs import Progress
-from ..protocol import KernelTime, Measurement, Verdict
+from ..protocol import Measurement, Verdict
+from ..protocol_runs import KernelTime
 from ..serialization import to_plain
 from ..symbols import samples_of, symbols_of
 from .command import (

@@ -95,15 +95,16 @@ def test_a_name_that_is_not_a_device(device):
 
 def test_requirements():
     sch = schedule()
-    requires = Offload.Requires
     h, y, p, a = (binding(sch, name) for name in ("h", "y", "p", "a"))
-    rejected(sch, Offload(y, h), requires.LATER_BINDING, "h is not after y")
-    rejected(sch, Offload(p, y), requires.TENSOR_ON_DEFAULT_DEVICE, "'p' is Tuple")
-    rejected(sch, Offload(a, y), requires.USED_LATER, "'a' is not used from 'y' on")
+    rejected(sch, Offload(y, h), Offload.Requires.LATER_BINDING, "h is not after y")
+    rejected(sch, Offload(p, y), Offload.Requires.TENSOR_ON_DEFAULT_DEVICE, "'p' is Tuple")
+    rejected(sch, Offload(a, y), Offload.Requires.USED_LATER, "'a' is not used from 'y' on")
     sch.lower_graph("main")
     sch.plan_memory("main")
     planned = binding(sch, "h")
-    rejected(sch, Offload(planned, planned), requires.DATAFLOW_STAGE, "is in the memory stage")
+    rejected(
+        sch, Offload(planned, planned), Offload.Requires.DATAFLOW_STAGE, "is in the memory stage"
+    )
 
 
 def test_other_operators_do_not_accept_tensors_on_different_devices():
