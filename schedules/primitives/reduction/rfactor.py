@@ -45,6 +45,7 @@ from ....ir.symbolic import (
     is_proved,
     maximum,
     substitute,
+    to_text,
 )
 from ...apply import Primitive, Rewrite, check
 from ...domain_checks import (
@@ -166,7 +167,10 @@ class Rfactor(Primitive):
             "no branch around the block depends on a reduction loop, and the iteration variables "
             "determine the other loops in a predicate that does"
         )
-        INDEPENDENT_EXTENT = "the extent of the loop is a term over the symbols of the function"
+        INDEPENDENT_EXTENT = (
+            "the extent of the loop is a term over the symbols of the function, and the bindings "
+            "of the reduction iteration variables are terms over these and the reduction loops"
+        )
 
     block: BlockRef
     loop: LoopRef
@@ -220,6 +224,17 @@ class Rfactor(Primitive):
                 "value that is read from memory",
                 where,
             )
+        reducing = {x.var for x in above if "reduce" in bound_kinds(x, block)}
+        for variable in (v for v in block.iters if v.kind == "reduce"):
+            loaded = free_vars(variable.binding) - reducing - tree.symbols()
+            if loaded:
+                names = ", ".join(sorted(repr(v.name) for v in loaded))
+                yield Problem(
+                    self.Requires.INDEPENDENT_EXTENT,
+                    f"reduction iteration variable {variable.var.name!r} is bound to "
+                    f"{to_text(variable.binding)}, which depends on {names}, read from memory",
+                    where,
+                )
         yield from self._branches(tree, block)
 
     def _branches(self, tree: Tree, block: Block) -> Iterator[Problem]:
@@ -243,15 +258,20 @@ class Rfactor(Primitive):
         site = _site(tree, block)
         yield from whole_reduction_problems(state, self.block, self.Requires.RUNS_ONCE, site)
         yield from repeat_problems(state, self.block, self.Requires.RUNS_ONCE, site)
-        loops = {x.var: x for x in tree.loops_above(block) if "reduce" not in bound_kinds(x, block)}
-        lost = free_vars(_excluding(tree, block)) & loops.keys()
+        loops = {x.var: x for x in tree.loops_above(block)}
+        known = {v for v, x in loops.items() if "reduce" in bound_kinds(x, block)}
+        known |= {v.var for v in block.iters} | tree.symbols()
+        lost = free_vars(_excluding(tree, block)) - known
         if lost:
             yield Problem(
                 self.Requires.UNCONDITIONAL_TERMS,
-                f"the predicate {block.predicate} of block {block.name!r} depends on loops "
+                f"the predicate {block.predicate} of block {block.name!r} depends on "
                 f"{', '.join(sorted(repr(v.name) for v in lost))}, which its iteration variables "
                 "do not determine",
-                (self.block, *refs_of(self.block.function, *(loops[v] for v in lost))),
+                (
+                    self.block,
+                    *refs_of(self.block.function, *(loops[v] for v in lost & loops.keys())),
+                ),
             )
         domain = results_domain(tree, block, site)
         if domain.condition is None:

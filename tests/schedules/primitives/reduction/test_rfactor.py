@@ -6,7 +6,7 @@ from tilewright.ir.interpreter import run_prim
 from tilewright.ir.verify import violations
 from tilewright.schedules.primitives.reduction.rfactor import Rfactor
 
-from tests.schedules.helpers import MATMUL, rejected, schedule
+from tests.schedules.helpers import MATMUL, accepted, rejected, schedule
 
 ROW_MAX = """
 M, N = symbols("M, N", lower=1)
@@ -203,6 +203,53 @@ def test_requirements():
         Rfactor.Requires.INDEPENDENT_EXTENT,
         "depends on another loop",
     )
+
+
+LOADED = """
+n = symbols("n", lower=0)
+
+@prim_func
+def sums(off: Buffer[(n,), i32], x: Buffer[(9,), i32], y: Out[(n,), i32]):
+    for i in range(n):
+        with checked(off[i], 0, 5) as lo:
+            for j in range(4):
+                with block("sum"):
+                    vi, vj = spatial(i), reduce(9, BINDING)
+                    guard(GUARD)
+                    with init(): y[vi] = 0
+                    y[vi] += x[vj]
+"""
+
+
+@pytest.mark.parametrize(
+    ("binding", "guard", "requirement", "message"),
+    [
+        (
+            "lo + j",
+            "i >= 0",
+            "INDEPENDENT_EXTENT",
+            "'vj' is bound to lo + j, which depends on 'lo'",
+        ),
+        (
+            "j",
+            "lo + j < 6",
+            "UNCONDITIONAL_TERMS",
+            "depends on 'lo', which its iteration variables",
+        ),
+    ],
+)
+def test_terms_that_depend_on_an_integer_read_outside_of_the_block(
+    binding, guard, requirement, message
+):
+    sch = schedule(LOADED.replace("BINDING", binding).replace("GUARD", guard))
+    block = sch.get_block("sum")
+    step = Rfactor(block, sch.get_loop("j"))
+    rejected(sch, step, Rfactor.Requires[requirement], message)
+
+
+def test_a_condition_on_an_integer_read_outside_of_the_block_keeps_its_rows():
+    sch = schedule(LOADED.replace("BINDING", "j").replace("GUARD", "lo < 3"))
+    accepted(sch, Rfactor(sch.get_block("sum"), sch.get_loop("j")))
 
 
 def test_a_guard_over_all_loops_limits_the_spatial_iterations_of_partial_results():
