@@ -103,6 +103,7 @@ class Session(Editor):
         number = message.get("id") if is_message(message) else None
         with self.lock:
             try:
+                self._announce_moves()
                 with self._moves():
                     self._execute(decode(message))
             except TilewrightError as error:
@@ -117,13 +118,18 @@ class Session(Editor):
         The first update after a move of the head made elsewhere announces it.
         """
         with self.lock:
-            if self._moved or self.schedule.head.id != self._seen:
+            self._announce_moves()
+            if self.schedule.head.id != self._seen:
                 self._sync_selection()
-            if self._moved:
-                head = self._head_text()
-                self._announce(f"A cell or another view moved the head: it is {head}", "info")
-            self._moved = False
             self._send(0, time.perf_counter())
+
+    def _announce_moves(self) -> None:
+        """Follow a head that was moved elsewhere; a menu on the old program is out of date."""
+        if self._moved:
+            self._moved = False
+            self._sync_selection()
+            head = self._head_text()
+            self._announce(f"A cell or another view moved the head: it is {head}", "info")
 
     def _head_moved(self, _head: object) -> None:
         """Follow edits made elsewhere, such as in a cell, with one update per burst.

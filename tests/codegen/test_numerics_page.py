@@ -60,7 +60,7 @@ def test_operators_have_one_bound() -> None:
         "index_copy", "less", "less_equal", "logical_and", "logical_or", "logical_xor",
         "matmul_integer", "max", "max_pool", "min", "nonzero", "not_equal", "pad", "permute_dims",
         "relu", "reshape", "scatter_elements", "shape_to_tensor", "sort", "split", "squeeze",
-        "strided_slice", "take", "topk", "tril", "triu", "unique", "update_slice",
+        "strided_slice", "take", "to_device", "topk", "tril", "triu", "unique", "update_slice",
         "view_as_complex", "view_as_real", "where",
     }  # fmt: skip
     integer = {
