@@ -69,6 +69,7 @@ def test_pending_steps_and_a_restarted_kernel(
     page.keyboard.press("End")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
+    expect(page.get_by_label("Step as Python")).to_be_focused()
     page.keyboard.press("Control+a")
     page.keyboard.type("j_0, j_1 = sch.split(j, factors=(None, 32))")
     page.keyboard.press("Enter")

@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { tokenize } from "../code/tokenize";
 import type { TraceLine } from "../protocol";
 import { Icon, type IconName } from "../ui/icons";
@@ -62,7 +62,10 @@ interface EditorProps {
 /** The text field of a step: Enter replays the changed trace, Escape cancels. */
 function StepEditor({ text, onEdit, onChange }: EditorProps): JSX.Element {
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => {
+    field.current?.focus(); // before the next key
+    field.current?.setSelectionRange(text.length, text.length);
+  }, []);
   const keys = (event: KeyboardEvent): void => {
     if (event.key === "Escape") {
       event.stopPropagation();
