@@ -16,6 +16,7 @@ from ..ir.graph.operators.binary import BinaryOperator
 from ..ir.graph.operators.unary import UnaryOperator
 from ..ir.loop.element_functions import COMPLEX_UNITS, FUNCTIONS, ElementFunction
 from .lower.passes.sum_in_blocks import CONTRACTION_TERMS, SUM_TERMS
+from .lower.to_thread.lane_scans import BLOCK_VECTORS
 
 FLOATS: Final = (f64, f32, f16, bf16)
 
@@ -150,6 +151,24 @@ DEVIATIONS: Final = (
         "infinite, NaN, or 0 for some of them",
     ),
     Deviation(
+        "`sigmoid` of float32 below -88.7",
+        "the subnormal result",
+        "",
+        "0: `exp(-x)` overflows",
+    ),
+    Deviation(
+        "`gelu` of infinity and of the largest floats",
+        "infinity and x",
+        "",
+        "NaN and infinity where oneDNN computes it, on processors",
+    ),
+    Deviation(
+        "`var` and `std` imported from PyTorch if the sum of the elements overflows",
+        "infinity: the mean is the sum divided by the number",
+        "the same",
+        "the same, or the variance: the algorithm depends on the shape",
+    ),
+    Deviation(
         "`sin`, `cos`, `sinh`, and `cosh` of complex numbers if one part of the result is NaN",
         "a zero or infinite other part of either sign",
         "either",
@@ -181,6 +200,12 @@ rounding at operator boundaries, so a fused kernel has the bits of its operators
 ({CONTRACTION_TERMS:,} products in contractions), then adds the partial sums by the same rule. So
 the error grows with the logarithm of the number of terms. Accumulation into a buffer that the
 program can read keeps its order.
+
+**Running sums.** A running sum of floats along adjacent elements combines the L lanes of a vector
+as a tree, and carries the sums of at most {BLOCK_VECTORS} vectors in sequence; blocks of vectors
+are added in order. So a term of element k passes through at most
+log2(L) + {BLOCK_VECTORS + 2} + k / ({BLOCK_VECTORS} L) additions, and one more per 16,384 elements
+if one row is divided among threads. Running sums across rows add in order.
 
 ## Element functions
 

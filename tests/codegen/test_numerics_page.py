@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -467,6 +468,33 @@ def _on_cuda() -> None:
             tilewright.compile(parse(text), tilewright.Target("cuda", arch="sm_80"))
 
 
+def _logistic() -> None:
+    x = torch.tensor([-90.0, -100.0])
+    found = np.asarray(imported(torch.sigmoid, x))
+    assert (found != 0).all()
+    np.testing.assert_allclose(found, torch.sigmoid(x.double()).numpy(), rtol=1e-6, atol=2e-45)
+    assert (torch.sigmoid(x.repeat(32)) == 0).all()
+
+
+def _gelu() -> None:
+    x = torch.tensor([math.inf, 3e38])
+    for approximate in ("none", "tanh"):
+        function = partial(torch.nn.functional.gelu, approximate=approximate)
+        np.testing.assert_array_equal(imported(function, x), x.numpy())
+        np.testing.assert_array_equal(function(x.double()).numpy(), x.double().numpy())
+    if torch.backends.mkldnn.is_available():
+        assert not torch.equal(torch.nn.functional.gelu(x), x)
+
+
+def _overflowing_mean() -> None:
+    x = torch.full((4, 1), 3e38)
+    with np.errstate(all="ignore"):
+        assert np.isinf(np.var(x.numpy()))
+    assert np.isinf(np.asarray(imported(lambda x: x.var(0), x))).all()
+    assert torch.isinf(x.var())
+    assert x.expand(4, 3).var(0).tolist() == [0, 0, 0]
+
+
 DTYPE_I8, DTYPE_I32 = (from_numpy(np.dtype(t)) for t in (np.int8, np.int32))
 RUN: dict[str, Callable[[], None]] = {
     "cast of a float": _casts,
@@ -483,6 +511,9 @@ RUN: dict[str, Callable[[], None]] = {
     "`x * y + z`": _contraction,
     "`linear` of 16-bit": _linear,
     "quotient of complex": _quotients,
+    "`sigmoid` of float32": _logistic,
+    "`gelu` of infinity": _gelu,
+    "`var` and `std`": _overflowing_mean,
     "`sin`, `cos`, `sinh`": _signs,
     "`pow` of complex": _powers,
 }

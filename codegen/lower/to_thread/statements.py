@@ -7,7 +7,7 @@ from typing import assert_never
 
 from ....ir.analysis.unrolled import UNROLL_LIMIT
 from ....ir.loop import nodes as loop
-from ....ir.loop.scans import scanning
+from ....ir.loop.scans import Scanning, scanning
 from ....ir.loop.visit import walk, walk_element
 from ....ir.symbolic import (
     FALSE,
@@ -17,8 +17,10 @@ from ....ir.symbolic import (
     Var,
     all_of,
     as_expr,
+    ceildiv,
     conjuncts,
     const_value,
+    minimum,
     negate,
     substitute,
     var,
@@ -53,7 +55,16 @@ from .context import Lanes, LoweringContext
 from .cpu_intrinsics import expand
 from .element_values import Elements, constant, index, lanes_of, predicate, widen
 from .lane_reductions import is_lane_reduction, reduce_lanes
-from .lane_scans import carried_scan, carry_at, fills_lanes, lane_scan, scan_lanes
+from .lane_scans import (
+    BLOCK_VECTORS,
+    carried_scan,
+    carry_at,
+    combine_results,
+    fills_lanes,
+    has_blocks,
+    lane_scan,
+    scan_lanes,
+)
 from .scratch import Scratch
 from .vector_chunks import chunks
 
@@ -87,6 +98,7 @@ class StatementLowering:
         self._bound: dict[loop.Local, Value] = {}
         self._scanned: loop.Block | None = None
         self._carried: tuple[Reg, ...] = ()
+        self._before_block: tuple[Reg, ...] = ()
 
     def body(self, statement: loop.Stmt, context: LoweringContext) -> tuple[Stmt, ...]:
         """Return the statements that a statement is lowered to."""
@@ -213,11 +225,40 @@ class StatementLowering:
     def _serial(self, nest: loop.For, extent: Expr, context: LoweringContext) -> None:
         inner = replace(context, assumptions=context.assumptions.iterating(nest.var, extent))
         before, self._carried = self._carried, self._carry(nest, extent, context)
-        body = self.body(nest.body, inner)
-        self._carried = before
-        if body:
+        scan = carried_scan(nest) if self._carried else None
+        if scan is not None and has_blocks(scan[1], extent):
+            self._in_blocks(nest, extent, scan[1], inner)
+        elif body := self.body(nest.body, inner):
             zero = as_expr(0)
             self.out.append(Loop(nest.var, zero, extent, body, 1, self._source(nest, context)))
+        self._carried = before
+
+    def _in_blocks(
+        self, nest: loop.For, extent: Expr, scan: Scanning, context: LoweringContext
+    ) -> None:
+        """Append the loop over the vectors of a scan, in blocks that start at the identity.
+
+        The results before a block are combined with those of the block, so that the rounding error
+        grows with the number of blocks.
+        """
+        source = self._source(nest, context)
+        number = var(f"{nest.var.name}_block", lower=0)
+        self._before_block = self._carried
+        self._carried = tuple(Reg(f"{r.name}_block", r.type) for r in self._before_block)
+        pairs = zip(self._carried, scan.reducer.identities, strict=True)
+        starts = tuple(Assign(r, constant(n.value, n.dtype), source) for r, n in pairs)
+        body = self.body(nest.body, context)
+        outer, self.out = self.out, []
+        values = combine_results(scan, self._before_block, self._carried, self, context)
+        pairs = zip(self._before_block, values, strict=True)
+        added = (*self.out, *(Assign(r, v, source) for r, v in pairs))
+        first, last = number * BLOCK_VECTORS, minimum(extent, (number + 1) * BLOCK_VECTORS)
+        vectors = Loop(nest.var, first, last, body, 1, source)
+        self.out = outer
+        whole = (*starts, vectors, *added)
+        count = ceildiv(extent, BLOCK_VECTORS)
+        self.out.append(Loop(number, as_expr(0), count, whole, 1, source))
+        self._before_block = ()
 
     def _carry(self, nest: loop.For, extent: Expr, context: LoweringContext) -> tuple[Reg, ...]:
         """Return registers with the results before the first vector of a scan in a loop."""
@@ -289,7 +330,10 @@ class StatementLowering:
             raise TypeError(f"block {block.name!r} is not a scan")
         carried = self._carried or carry_at(scan, self, context.lane(as_expr(0)))
         values = scan_lanes(scan, carried, self, context)
-        for target, local, value in zip(scan.targets, scan.reducer.left, values, strict=True):
+        results = values
+        if self._before_block:
+            results = combine_results(scan, self._before_block, values, self, context)
+        for target, local, value in zip(scan.targets, scan.reducer.left, results, strict=True):
             self._bound[local] = value
             self._store(loop.Store(target.buffer, target.indices, local, scan.origins), context)
         for register, value in zip(self._carried, values, strict=False):

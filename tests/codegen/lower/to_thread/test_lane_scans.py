@@ -7,6 +7,7 @@ import pytest
 
 from tilewright.codegen import compile
 from tilewright.codegen.lower.pipeline import lower_kernel
+from tilewright.codegen.lower.to_thread.lane_scans import BLOCK_VECTORS
 from tilewright.ir.interpreter.loops import call_prim
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule
@@ -63,6 +64,33 @@ def test_the_result_of_a_vector_stays_in_a_register():
     text = str(lowered.function)
     assert "shuffle(f32x16(0.0)" in text
     assert text.count("load.f32(y") == 1  # before the last, partial vector
+
+
+@pytest.mark.parametrize(("feature", "lanes"), [("avx512", 16), ("avx2", 8)])
+@pytest.mark.parametrize("vectors", [1, 511, 512, 513, 1024, 100_000])
+def test_sums_of_equal_terms_start_again_in_blocks_of_vectors(feature, lanes, vectors):
+    target = Target("cpu", features=(feature,))
+    exe = compile(scheduled(SUMS, lanes, target), target)
+    m = vectors * lanes + 3
+    x = np.full((2, m), 0.1, np.float32)
+    exact = np.cumsum(x, axis=1, dtype=np.float64)
+    passed = np.log2(lanes) + BLOCK_VECTORS + 2 + np.arange(m) / (BLOCK_VECTORS * lanes)
+    assert np.all(np.abs(exe(x) - exact) <= passed * 2.0**-24 * exact)
+
+
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_products_and_integers_do_not_start_again_in_blocks(lanes):
+    """The product of a block overflows, although the result before it is zero."""
+    target = Target("cpu")
+    products = compile(scheduled(SUMS.replace("scan(add", "scan(mul"), lanes, target), target)
+    x = np.ones((1, 3 * BLOCK_VECTORS * lanes), np.float32)
+    x[0, 5], x[0, 10::lanes] = 0, 2
+    found = products(x)
+    assert np.all(found[0, :5] == 1)
+    assert np.all(found[0, 5:] == 0)
+    integers = compile(scheduled(TEXTS["bytes"], lanes, target), target)
+    x = np.arange(x.size, dtype=np.int8).reshape(x.shape)
+    np.testing.assert_array_equal(integers(x), np.cumsum(x, 1, dtype=np.int8))
 
 
 def test_guards_that_skip_the_first_iterations_are_not_vectorized():
