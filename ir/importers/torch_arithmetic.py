@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..dtype import DType, bool_, f32, i64
 from ..loop.element_functions import named
 from ..symbolic import Expr
@@ -52,6 +54,8 @@ _LOGIC = {
     "logical_and": "and", "logical_or": "or", "logical_xor": "xor", "bitwise_and": "and",
     "bitwise_or": "or", "bitwise_xor": "xor", "__and__": "and", "__or__": "or", "__xor__": "xor",
 }  # fmt: skip
+_MOST_DECIMALS = 308
+"""The largest power of 10 in float64."""
 _OF_CONDITIONS = {
     "add": "logical_or", "multiply": "logical_and", "maximum": "logical_or",
     "minimum": "logical_and",
@@ -199,6 +203,23 @@ def invert(t: TorchContext, x: Imported) -> Imported:
     if t.operator == "logical_not":
         x = convert(t, x, bool_)
     return elementwise(t, "logical_not" if x.dtype == bool_ else "bitwise_not", [x])
+
+
+@aten("round")
+def round_(t: TorchContext, x: Imported, *, decimals: int = 0) -> Imported:
+    """Import rounding to an integer or to decimals; negative decimals round digits before them."""
+    (value,) = _operands(t, x)
+    if not decimals:
+        return elementwise(t, "round", [value])
+    there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+
+    def compute(y: Imported) -> Imported:
+        scale = 10.0 ** abs(decimals) if abs(decimals) <= _MOST_DECIMALS else math.inf
+        power = t.uniform(scale, (), y.dtype)
+        scaled = elementwise(t, "round", [elementwise(t, there, [y, power])])
+        return elementwise(t, back, [scaled, power])
+
+    return rounded_once(t, compute, value)
 
 
 @aten("gelu")

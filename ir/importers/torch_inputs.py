@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..identity import fresh_name
 from ..symbolic import (
     Bool,
     Expr,
@@ -20,6 +22,8 @@ from ..symbolic import (
     substitute,
 )
 from .torch_symbols import TorchSymbols, add_fact, is_artifact, parse_guards
+
+_VARIADIC = re.compile(r"^L\['(\w+)_(\d+)'\]")  # PyTorch names element k of ``*args`` args_k
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +44,7 @@ def read_symbols(program: Any) -> InputSymbols:
     nodes = list(user_inputs(program))
     symbols = TorchSymbols(_dim_names(nodes))
     _declare(symbols, nodes)
-    sizes = {
-        f"{source}.size()[{k}]": symbols.size(size)
-        for source, node in zip(_sources(program), nodes, strict=False)
-        for k, size in enumerate(sizes_of(node))
-    }
+    sizes = _sizes_by_source(program, symbols, nodes)
     guards = parse_guards(getattr(program, "_guards_code", ()), sizes)
     symbols.solve(guards)
     facts = _solve_derived(symbols, nodes, Facts())
@@ -60,6 +60,28 @@ def user_inputs(program: Any) -> Iterator[Any]:
     """Yield the placeholder nodes of the user inputs, without parameters and buffers."""
     names = {s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"}
     return (n for n in program.graph.nodes if n.op == "placeholder" and n.name in names)
+
+
+def input_names(program: Any) -> dict[str, str]:
+    """Return the names of the user inputs by the names of their placeholders.
+
+    An argument keeps its own name. PyTorch names element k of the list ``a`` ``a_k``, and an
+    argument ``a_k`` after it ``a_k_1``; here the element is renamed.
+    """
+    names = [str(node.name) for node in user_inputs(program)]
+    paths = leaf_paths(program.call_spec.in_spec)
+    given: list[str] = program.module_call_graph[0].signature.forward_arg_names or []
+    own: dict[str, str] = {}
+    for name, (outer, inner, *rest) in zip(names, paths, strict=False):
+        argument = str(inner.key if outer.idx == 1 else _positional(given, inner.idx))
+        if not rest and re.fullmatch(rf"{re.escape(argument)}_\d+", name):
+            own[name] = argument
+    taken = {*own.values(), *(name for name in names if name not in own)}
+    for name in names:
+        if name not in own and name in own.values():
+            taken.add(renamed := fresh_name(name, taken))
+            own[name] = renamed
+    return {name: own.get(name, name) for name in names}
 
 
 def sizes_of(node: Any) -> tuple[Any, ...]:
@@ -98,6 +120,19 @@ def _declare(symbols: TorchSymbols, nodes: Sequence[Any]) -> None:
             if not isinstance(size, int):
                 for symbol in sorted(map(str, size.node.expr.free_symbols)):
                     symbols.declare(symbol, symbols.names.get(symbol, f"{node.name}_dim{axis}"))
+
+
+def _sizes_by_source(program: Any, symbols: TorchSymbols, nodes: Sequence[Any]) -> dict[str, Expr]:
+    """Return the sizes of all inputs by their source expressions in guards."""
+    paired = list(zip(_sources(program), nodes, strict=False))
+    of_variadic = [(_VARIADIC.sub(r"L['\1'][\2]", source), node) for source, node in paired]
+    flat = [(f"L['flat_args'][{k}]", node) for k, node in enumerate(nodes)]  # strict mode
+    found: dict[str, Expr] = {}
+    # A parameter takes precedence over ``*args`` and over the numbers of strict mode.
+    for source, node in paired + of_variadic + flat:
+        for k, size in enumerate(sizes_of(node)):
+            found.setdefault(f"{source}.size()[{k}]", symbols.size(size))
+    return found
 
 
 def _sources(program: Any) -> Iterator[str]:

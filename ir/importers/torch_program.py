@@ -33,7 +33,7 @@ from .torch_decompositions import (
     decomposed,
     is_known,
 )
-from .torch_inputs import InputSymbols, leaf_paths, path_text, read_symbols
+from .torch_inputs import InputSymbols, input_names, leaf_paths, path_text, read_symbols
 from .torch_sizes import SIZE_FUNCTIONS
 from .torch_state import (
     Changes,
@@ -200,6 +200,7 @@ class _Translator:
         self.inputs = inputs
         self.changes = changes
         self.changed: dict[str, Value] = {}
+        self.input_names = input_names(program)
         self.values: dict[Any, Any] = {}
         self.missing: list[Unsupported] = []
         self.allow_unsupported = False
@@ -256,9 +257,10 @@ class _Translator:
             )
         shape = self.inputs.shape(value.shape)
         info = TensorInfo(shape, torch_dtype(value.dtype))
+        name = self.input_names[node.name]
         if node.name not in self.changes:
-            return self.context.tensor(self.context.builder.param(node.name, info))
-        self.changed[node.name] = self.context.builder.param(node.name, info, "inout")
+            return self.context.tensor(self.context.builder.param(name, info))
+        self.changed[node.name] = self.context.builder.param(name, info, "inout")
         return self.context.tensor(self.changed[node.name])
 
     def _finish(self) -> GraphFunc:
@@ -385,7 +387,7 @@ class _Translator:
         except (OperandError, OperatorAttributeError) as error:
             reason = operand_reason(error)
         except TypeError as error:
-            reason = str(error)
+            reason = _without_handler(str(error))
         return self._unsupported(node, args, Unsupported(name, reason, location_of(node)))
 
     def _unsupported(self, node: Any, args: Sequence[Any], use: Unsupported) -> Any:
@@ -428,6 +430,22 @@ class _Missing:
 
 
 _MISSING = _Missing()
+
+
+def _without_handler(text: str) -> str:
+    """Return the text of a TypeError of a call without the name of the called handler.
+
+    Examples
+    --------
+    >>> _without_handler("_unary.<locals>.f() got an unexpected keyword argument 'decimals'")
+    "argument 'decimals' is not supported"
+    >>> _without_handler("clamp() takes from 2 to 4 positional arguments but 5 were given")
+    'takes from 2 to 4 positional arguments but 5 were given'
+    """
+    unknown = re.search(r"unexpected keyword argument '(\w+)'", text)
+    if unknown:
+        return f"argument {unknown[1]!r} is not supported"
+    return re.sub(r"^[\w.<>]+\(\) ", "", text)
 
 
 def _tensors(args: Iterable[Any]) -> Iterator[Imported]:

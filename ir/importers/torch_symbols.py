@@ -7,10 +7,12 @@ program must also run at size 1.
 
 from __future__ import annotations
 
+import ast
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ...errors import TilewrightError
 from ..identity import fresh_name
@@ -47,6 +49,7 @@ class SymbolicDimensionError(TilewrightError):
     title = "Unsupported symbolic size"
 
 
+_LARGEST_DENOMINATOR: Final = 2**20
 _SIZE = re.compile(r"L\[[^()]*?\](?:\.\w+)*\.size\(\)\[\d+\]")
 
 
@@ -140,16 +143,114 @@ def _equations(guards: list[Bool]) -> Iterable[tuple[Expr, Expr]]:
 
 
 def parse_guards(texts: Iterable[str], sizes: Mapping[str, Expr]) -> list[Bool]:
-    """Parse guards over source expressions; guards about anything except sizes are ignored."""
+    """Parse guards over source expressions.
+
+    Guards about constant inputs and strides are ignored: constant inputs are not parameters, and
+    the tensors of parameters are compact.
+
+    Raises
+    ------
+    SymbolicDimensionError
+        If a guard about a size is not a relation between terms.
+    """
     found: list[Bool] = []
     symbols = {f"size{k}": sizes[s] for k, s in enumerate(sizes)}
     numbered = {s: f"size{k}" for k, s in enumerate(sizes)}
     for text in texts:
         replaced = _SIZE.sub(lambda m: numbered.get(m.group(), m.group()), text)
         guard = _parse(replaced, symbols)
+        if guard is None:
+            guard = _parse(integral(replaced), symbols)
         if guard is not None:
             found.append(guard)
+        elif replaced != text or _SIZE.search(text):
+            raise SymbolicDimensionError(
+                f"the exported program requires {text}, which is not supported",
+                where="guards of the exported program",
+                hint="compare sizes by sums, products, floor division, modulo, min, and max of "
+                "integers, or make the dimension static",
+            )
     return found
+
+
+def integral(text: str) -> str:
+    """Return a guard with exact fractions of sizes as a guard over integers.
+
+    A float factor is converted if its denominator is a power of 2 of at most 2**20, so that
+    products with sizes below 2**33 are exact.
+
+    Examples
+    --------
+    >>> integral("size0 / 2 > 2.0"), integral("1.5 * torch.sym_float(size0) <= size1")
+    ('size0 > 4', '3 * size0 <= size1 * 2')
+    >>> integral("size0 * 0.1 > 2.0")
+    'size0 * 0.1 > 2.0'
+    """
+    try:
+        tree = ast.parse(text, mode="eval")
+    except SyntaxError:
+        return text
+    return ast.unparse(_Integral().visit(tree))
+
+
+class _Integral(ast.NodeTransformer):
+    """Multiplies both sides of comparisons by their common denominator."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:  # the name of ast
+        sides = [_fraction(side) for side in (node.left, *node.comparators)]
+        known = [side for side in sides if side is not None]
+        if len(known) != len(sides):
+            return node
+        common = math.lcm(*(denominator for _, denominator in known))
+        left, *others = [_times(term, common // below) for term, below in known]
+        return ast.Compare(left, node.ops, others)
+
+
+def _fraction(node: ast.expr) -> tuple[ast.expr, int] | None:
+    """Return a numerator and a positive denominator that are exactly a term; None if unknown."""
+    match node:
+        case ast.Name() | ast.Constant(value=int()):
+            return node, 1
+        case ast.Constant(value=float() as value) if math.isfinite(value):
+            above, below = value.as_integer_ratio()
+            return (ast.Constant(above), below) if below <= _LARGEST_DENOMINATOR else None
+        case ast.Call(func=ast.Attribute(attr="sym_float"), args=[inner]):
+            return _fraction(inner)
+        case ast.BinOp(left=left, op=op, right=right):
+            return _operation(_fraction(left), op, _fraction(right))
+        case _:
+            return None
+
+
+def _operation(
+    left: tuple[ast.expr, int] | None, op: ast.operator, right: tuple[ast.expr, int] | None
+) -> tuple[ast.expr, int] | None:
+    if left is None or right is None:
+        return None
+    (a, under_a), (b, under_b) = left, right
+    match op, b:
+        case ast.Add() | ast.Sub(), _:
+            common = math.lcm(under_a, under_b)
+            scaled = (_times(a, common // under_a), _times(b, common // under_b))
+            return ast.BinOp(scaled[0], op, scaled[1]), common
+        case ast.Mult(), _:
+            return ast.BinOp(a, op, b), under_a * under_b
+        case ast.Div(), ast.Constant(value=int() as divisor) if divisor > 0:
+            return _times(a, under_b), under_a * divisor
+        case ast.FloorDiv() | ast.Mod(), _ if under_a == under_b == 1:
+            return ast.BinOp(a, op, b), 1
+        case _:
+            return None
+
+
+def _times(term: ast.expr, factor: int) -> ast.expr:
+    return term if factor == 1 else _product(term, factor)
+
+
+def _product(term: ast.expr, factor: int) -> ast.expr:
+    if isinstance(term, ast.Constant) and isinstance(term.value, int):
+        return ast.Constant(term.value * factor)
+    return ast.BinOp(term, ast.Mult(), ast.Constant(factor))
 
 
 def _parse(text: str, sizes: Mapping[str, Expr]) -> Bool | None:
@@ -175,11 +276,14 @@ def is_artifact(claim: Bool, given: Iterable[Bool] = ()) -> bool:
 
     Examples
     --------
+    >>> from ..symbolic import ne
     >>> n = var("n", lower=0)
-    >>> is_artifact(n >= 2), is_artifact(n >= 3), is_artifact(n * 8 != 8)
+    >>> is_artifact(n >= 2), is_artifact(n >= 3), is_artifact(ne(n * 8, 8))
     (True, False, True)
+    >>> is_artifact(ne(n // 2, 1)), is_artifact(ne(n, 7))
+    (True, False)
     """
-    if isinstance(claim, bool | Ne):
+    if isinstance(claim, Ne) and _is_specialization(claim):
         return True
     relations = [g for g in given if len(free_vars(g)) > 1 and g != claim]
     traced = Facts()
@@ -188,6 +292,11 @@ def is_artifact(claim: Bool, given: Iterable[Bool] = ()) -> bool:
     for relation in relations:
         traced = traced.assume(relation, origin="guard")
     return is_proved(claim, traced)
+
+
+def _is_specialization(claim: Ne) -> bool:
+    """Return whether a relation excludes a size of 0 or 1, or compares two sizes."""
+    return const_value(claim.right) in (None, 0, 1)
 
 
 def add_fact(facts: Facts, claim: Bool, text: str, given: Iterable[Bool] = ()) -> Facts:

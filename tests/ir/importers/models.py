@@ -100,6 +100,16 @@ def run_encoder(model: Any, inputs: Arrays) -> Arrays:
     return [found.last_hidden_state.numpy(), found.pooler_output.numpy()]
 
 
+def cache_name() -> str:
+    """Return the name of the cache in the arguments and results of models of ``transformers``."""
+    import inspect
+
+    from transformers import LlamaForCausalLM
+
+    known = inspect.signature(LlamaForCausalLM.forward).parameters
+    return "cache" if "cache" in known else "past_key_values"  # before version 5.24
+
+
 def cached_llama(attention: str) -> Any:
     """Return a Llama whose key-value cache is an input and an output, so that it can grow."""
     import transformers
@@ -114,7 +124,7 @@ def cached_llama(attention: str) -> Any:
         def forward(self, ids: Any, mask: Any, past: Any) -> Any:
             cache = transformers.DynamicCache(past)
             found = self.model(
-                input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True
+                input_ids=ids, attention_mask=mask, use_cache=True, **{cache_name(): cache}
             )
             return found.logits, [(x.keys, x.values) for x in cache.layers]
 
@@ -245,14 +255,14 @@ def exported_dynamic_decoder(layers: int = 2) -> Any:
     step = {
         "input_ids": torch.tensor([[3, 4]]),
         "attention_mask": torch.ones(1, 7, dtype=torch.long),
-        "past_key_values": transformers.DynamicCache(held),
+        cache_name(): transformers.DynamicCache(held),
     }
     seq, past = Dim("seq", max=64), Dim("past", max=400)
     sizes = [[{2: past}] * layers] * 2
     dynamic = {
         "input_ids": {1: seq},
         "attention_mask": {1: Dim("total", min=4, max=464)},
-        "past_key_values": sizes,
+        cache_name(): sizes,
     }
     with torch.no_grad():
         return torch.export.export(decoder(layers), (), step, dynamic_shapes=dynamic)

@@ -208,6 +208,25 @@ def test_loop_with_a_trip_count_and_a_condition() -> None:
     onnx_agree(LOOP, *cases)
 
 
+@pytest.mark.parametrize("start", ["start", ""])
+def test_loop_whose_body_returns_its_condition(start: str) -> None:
+    """A loop without an initial condition runs; the reference implementation of ONNX skips it."""
+    text = f"""g (int64 m, bool start, float[n] x) => (float[n] y) {{
+        y = Loop(m, {start}, x) <body = b (int64 i, bool c, float[n] v)
+            => (bool d, float[n] w) {{
+            d = Identity(c)
+            w = Add(v, v)
+        }}>
+    }}"""
+    x = np.arange(3, dtype=np.float32)
+    model = parser.parse_model(HEAD + text)
+    module = from_onnx(model)
+    for m in (0, 3):
+        for given in (True, False):
+            (found,) = run_graph(module, [np.array(m), np.array(given), x])
+            np.testing.assert_array_equal(found, x * 2**m if given or not start else x)
+
+
 def test_loop_with_a_value_that_grows() -> None:
     text = """g (int64 m, float[n, 2] x, float[1, 2] row) => (float[k, 2] y) {
         t = Constant <value = bool {1}> ()

@@ -12,6 +12,7 @@ from tilewright.ir.importers import from_onnx
 from tilewright.ir.importers.onnx_file import newest_opset
 from tilewright.ir.interpreter.graph import run_graph
 
+from tests.ir.importers.onnx_models import parsed
 from tests.ir.importers.onnx_nodes import NodeCase, node_cases
 
 FILES = (
@@ -104,3 +105,20 @@ def test_a_resize_of_a_symbolic_axis_is_rejected_by_name() -> None:
     text += " <float[3] s = {1.0, 1.0, 2.0}> { y = Resize(x, , s) }"
     with pytest.raises(UnsupportedOperatorsError, match="symbolic size n is not supported"):
         from_onnx(parser.parse_model(text))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("count", [1, 5])
+def test_the_channels_of_each_image_are_normalized(count: int, size: int) -> None:
+    """The reference implementation of ONNX normalizes as many channels as there are images."""
+    model = parsed(
+        f"y = LRN <alpha = 0.5, beta = 0.75, bias = 2.0, size = {size}> (x)",
+        inputs=f"float[{count}, 4, 2, 3] x",
+    )
+    x = np.random.default_rng(size).normal(size=(count, 4, 2, 3)).astype(np.float32)
+    squares = np.zeros_like(x)
+    for channel in range(4):
+        first = max(channel - (size - 1) // 2, 0)
+        squares[:, channel] = (x[:, first : channel + size // 2 + 1] ** 2).sum(1)
+    (found,) = run_graph(from_onnx(model), [x])
+    np.testing.assert_allclose(found, x / (2 + 0.5 / size * squares) ** 0.75, rtol=1e-5)

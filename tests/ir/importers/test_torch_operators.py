@@ -369,6 +369,28 @@ def test_a_slice_of_one_element_broadcasts(name: str) -> None:
         run_graph(module, [np.zeros((0, 0), np.float32)])
 
 
+DECIMALS = (-3, -1, 0, 1, 2, 5, 40, -40, 400)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("decimals", DECIMALS)
+def test_rounding_to_decimals_equals_pytorch(decimals: int, dtype: Any) -> None:
+    class One(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.round(decimals=decimals)
+
+    numbers = [1234.5678, -2.5, 0.125, 2.675, 1e30, math.inf, -math.inf, math.nan, -0.0, 250, -49.9]
+    x = torch.tensor(numbers, dtype=torch.float64).to(dtype)
+    module = from_exported_program(torch.export.export(One(), (x,)))
+    stored = module.graph().params[0].value.info.dtype.numpy
+    (found,) = run_graph(module, [x.double().numpy().astype(stored)])
+    expected = One()(x).double().numpy()
+    assert found.dtype == stored
+    np.testing.assert_array_equal(found.astype(np.float64), expected)
+    signs = [np.signbit(a[~np.isnan(expected)]) for a in (found, expected)]
+    np.testing.assert_array_equal(*signs)
+
+
 @pytest.mark.parametrize("name", REJECTED)
 def test_unsupported_variants_are_rejected_by_name(name: str) -> None:
     function, message = REJECTED[name]

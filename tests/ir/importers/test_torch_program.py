@@ -15,6 +15,7 @@ from tilewright.ir.dtype import f32
 from tilewright.ir.graph.nodes import Call, GraphFunc, TensorInfo
 from tilewright.ir.importers import from_exported_program
 from tilewright.ir.importers.torch_program import UnsupportedInputError
+from tilewright.ir.importers.torch_symbols import SymbolicDimensionError
 from tilewright.ir.interpreter.graph import GraphCheckError, run_graph
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse, to_text as to_script
@@ -174,6 +175,38 @@ def test_dimensions_that_guards_equate_are_one_symbol() -> None:
     assert not admitted(function, batch=1, seq=1, past=33)
 
 
+def test_guards_on_variadic_inputs_are_entry_checks() -> None:
+    import torch
+
+    class HalfOfSecond(torch.nn.Module):
+        def forward(self, *args: Any) -> Any:
+            return args[0] + 1, torch.tensor_split(args[1], 2, 0)[0]
+
+    sizes = (({0: torch.export.Dim.DYNAMIC}, {0: torch.export.Dim.DYNAMIC}),)
+    inputs = torch.zeros(3, 7), torch.zeros(4, 7)
+    program = export(HalfOfSecond(), *inputs, dynamic_shapes=sizes)
+    function = from_exported_program(program).graph()
+    assert admitted(function, args_0_dim0=3, args_1_dim0=6)
+    assert not admitted(function, args_0_dim0=3, args_1_dim0=5)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_guards_on_nested_and_keyword_inputs_are_entry_checks(strict: bool) -> None:
+    import torch
+
+    class PrefixOfBoth(torch.nn.Module):
+        def forward(self, pair: Any, *, last: Any) -> Any:
+            return torch.cat([pair["a"], last])[: pair["b"].shape[0]] + pair["b"]
+
+    size = {0: torch.export.Dim.DYNAMIC}
+    pair = {"a": torch.zeros(5), "b": torch.zeros(4)}
+    sizes = {"pair": {"a": size, "b": size}, "last": size}
+    options: Any = {"dynamic_shapes": sizes, "strict": strict, "kwargs": {"last": torch.zeros(6)}}
+    function = from_exported_program(export(PrefixOfBoth(), pair, **options)).graph()
+    assert admitted(function, pair_a_dim0=1, pair_b_dim0=3, last_dim0=2)
+    assert not admitted(function, pair_a_dim0=1, pair_b_dim0=4, last_dim0=2)
+
+
 def test_a_wrong_size_is_rejected_at_entry() -> None:
     module = from_exported_program(exported_llama("sdpa"))
     inputs = llama_inputs(2, 3, 5)
@@ -196,6 +229,66 @@ def small(forward: Any) -> Any:
 
     Small.forward = forward  # pyright: ignore[reportAttributeAccessIssue]
     return Small()
+
+
+def test_an_argument_keeps_its_name_beside_an_element_of_a_list() -> None:
+    import torch
+
+    def forward(_: Any, a: Any, a_0: Any, *, b_1: Any, b: Any) -> Any:
+        return a[0] - a_0 * 2 + b["1"] * 4 - b_1 * 8
+
+    tensors = [torch.full((2,), float(k)) for k in range(4)]
+    one, two, three, four = tensors
+    options = {"kwargs": {"b_1": three, "b": {"1": four}}}
+    module = from_exported_program(export(small(forward), [one], two, **options))
+    names = [p.value.name for p in module.graph().params]
+    assert names == ["a_0_1", "a_0", "b_1", "b_1_1"]
+    (found,) = run_graph(module, [t.numpy() for t in tensors])
+    np.testing.assert_array_equal(found, (one - two * 2 + four * 4 - three * 8).numpy())
+
+
+def test_a_guard_about_fractions_of_sizes_is_an_entry_check() -> None:
+    import torch
+
+    def forward(_: Any, x: Any) -> Any:
+        return x + 1 if x.shape[0] / 2 > 2 else x
+
+    axes = ({0: torch.export.Dim.DYNAMIC},)
+    program = export(small(forward), torch.ones(8), dynamic_shapes=axes)
+    function = from_exported_program(program).graph()
+    assert admitted(function, x_dim0=5)
+    assert not admitted(function, x_dim0=4)
+
+
+def test_a_guard_that_excludes_a_size_is_an_entry_check() -> None:
+    import torch
+
+    def forward(_: Any, x: Any) -> Any:
+        return x if x.shape[0] != 7 else x + 1
+
+    axes = ({0: torch.export.Dim.DYNAMIC},)
+    program = export(small(forward), torch.ones(8), dynamic_shapes=axes)
+    function = from_exported_program(program).graph()
+    assert admitted(function, x_dim0=1)
+    assert admitted(function, x_dim0=8)
+    assert not admitted(function, x_dim0=7)
+
+
+@pytest.mark.parametrize("kind", ["root", "decimal"])
+def test_a_guard_about_sizes_that_has_no_integer_form_is_rejected(kind: str) -> None:
+    import torch
+
+    def root(_: Any, x: Any) -> Any:
+        return x + 1 if torch.sym_sqrt(x.shape[0]) > 1.5 else x
+
+    def decimal(_: Any, x: Any) -> Any:
+        return x + 1 if int(x.shape[0] * 0.3) > 1 else x
+
+    forward = {"root": root, "decimal": decimal}[kind]
+    axes = ({0: torch.export.Dim.DYNAMIC},)
+    program = export(small(forward), torch.ones(8), dynamic_shapes=axes)
+    with pytest.raises(SymbolicDimensionError, match=r"requires .*size\(\)\[0\]"):
+        from_exported_program(program)
 
 
 def test_automatic_dimensions_become_symbols_named_by_input_and_axis() -> None:
