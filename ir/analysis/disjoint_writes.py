@@ -23,7 +23,7 @@ from ..symbolic import (
     substitute,
     var,
 )
-from .accesses import Access, ranges_of, writes
+from .accesses import Access, ranges_of, values_of, writes
 from .enclosing import statements_around
 from .facts_at import within_loops
 from .intervals import ZERO, Interval
@@ -41,7 +41,7 @@ def binders_of(tree: Tree, outer: For, access: Access) -> tuple[For | Let, ...]:
     """Return the loops and lets inside of ``outer`` that run whenever an access does.
 
     The init of a reduction runs even if the loops of the reduction have no iterations, so these are
-    left out unless an index contains their variables.
+    left out unless an index, or the range of a variable in an index, contains their variables.
     """
     block = access.block
     inside = binders_inside(tree, outer, block)
@@ -49,7 +49,13 @@ def binders_of(tree: Tree, outer: For, access: Access) -> tuple[For | Let, ...]:
         return inside
     reducing = reduction_variables(statements_around(tree, block), block)
     used = frozenset[Var]().union(*(index.free for index in access.bound()))
-    return tuple(x for x in inside if x.var not in reducing or x.var in used)
+    kept: list[For | Let] = []
+    for binder in reversed(inside):
+        if binder.var not in reducing or binder.var in used:
+            kept.append(binder)
+            span = values_of(binder)
+            used |= span.start.free | span.extent.free
+    return tuple(reversed(kept))
 
 
 def writes_disjoint(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:

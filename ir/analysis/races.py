@@ -18,6 +18,7 @@ from ..loop.decompose import reduction_variables
 from ..loop.memory_scopes import OF_BLOCK
 from ..loop.nodes import INTRINSIC, Block, Buffer, For, IterVar, Seq, Stmt
 from ..loop.ranges import is_empty
+from ..loop.reducers import same_operation
 from ..loop.visit import loads, stores, transform, walk
 from ..symbolic import UnboundSymbolError, Var, const_value, evaluate, linear_form, to_text
 from .accesses import accesses, writes
@@ -323,7 +324,7 @@ def _is_atomic(tree: Tree, loop: For, axis: str, conflict: Conflict) -> bool:
 def _is_combined(tree: Tree, loop: For, conflict: Conflict) -> bool:
     """Return whether a conflict is only in a reduction that the threads combine."""
     block, buffer = conflict.block, conflict.buffer
-    if not reorders(block) or "reduce" not in bound_kinds(loop, block):
+    if not reorders(block) or "reduce" not in iterated_kinds(tree, loop, block):
         return False
     writers = [b for b in tree.blocks_in(loop.body) if writes(b, buffer)]
     return writers == [block]
@@ -380,11 +381,11 @@ def _combines(tree: Tree, loop: For, buffer: Buffer) -> bool:
         return False
     users = [b for b in tree.blocks_in(loop.body) if _may_access(tree, b, buffer)]
     updates = [reduction_of(b) for b in users]
-    operators = {update.reducer for update in updates if update is not None}
+    operators = [update.reducer for update in updates if update is not None]
     if any(not reducer.commutative for reducer in operators):
         return False
     return (
-        len(operators) <= 1
+        all(same_operation(operators[0], other) for other in operators[1:])
         and None not in updates
         and all(bound_kinds(loop, b) == frozenset({"reduce"}) for b in users)
         and all(b.init is None for b in users[1:])

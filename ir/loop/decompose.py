@@ -400,7 +400,7 @@ def reduction_variables(path: tuple[Stmt, ...], block: Block) -> frozenset[Var]:
     """
     spatial, reducing = bound_variables(block.iters)
     if not spatial.isdisjoint(reducing):
-        reducing -= _determined(path, block)
+        reducing -= determined_loops(path, block)
     while True:
         found = reducing - _constant_integers(path, spatial - reducing)
         for statement in reversed(path):
@@ -415,7 +415,7 @@ def reduction_variables(path: tuple[Stmt, ...], block: Block) -> frozenset[Var]:
         reducing |= found
 
 
-def _determined(path: tuple[Stmt, ...], block: Block) -> frozenset[Var]:
+def determined_loops(path: tuple[Stmt, ...], block: Block) -> frozenset[Var]:
     """Return the loop variables whose values the spatial iteration variables determine.
 
     They are bound in sums ``a * 8 + b`` with ``b < 8``, or in pairs ``a // 8`` and ``a % 8``.

@@ -108,6 +108,25 @@ class _Renaming(Rebuilder):
         return super().element(element)
 
 
+def same_operation(first: Reducer, second: Reducer) -> bool:
+    """Return whether two reducers differ at most in their names and in those of their values."""
+    if first == second:
+        return True
+    if (
+        first.identities != second.identities
+        or first.commutative != second.commutative
+        or len(first.binds) != len(second.binds)
+    ):
+        return False
+    values: dict[Local, Element] = dict(zip(first.left, second.left, strict=True))
+    values |= dict(zip(first.right, second.right, strict=True))
+    for (local, value), (other, expected) in zip(first.binds, second.binds, strict=True):
+        if _Renaming(values).element(value) != expected:
+            return False
+        values[local] = other
+    return tuple(map(_Renaming(values).element, first.results)) == second.results
+
+
 def combined(
     reducer: Reducer, left: Sequence[Element], right: Sequence[Element]
 ) -> tuple[Element, ...]:

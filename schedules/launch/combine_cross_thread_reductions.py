@@ -9,7 +9,16 @@ from ...ir.analysis.accesses import bindings_of, ranges_of
 from ...ir.analysis.intervals import interval_of
 from ...ir.analysis.scatter import scatter_updates
 from ...ir.kernel_errors import KernelStatementError
-from ...ir.loop.decompose import Namer, Start, around, namer_of, split_off, without_init
+from ...ir.loop.decompose import (
+    Namer,
+    Start,
+    around,
+    namer_of,
+    reduction_position,
+    reduction_variables,
+    split_off,
+    without_init,
+)
 from ...ir.loop.memory_scopes import COMMON
 from ...ir.loop.nodes import (
     Bind,
@@ -26,7 +35,7 @@ from ...ir.loop.nodes import (
     Stmt,
     Store,
 )
-from ...ir.loop.reducers import Reducing, combined
+from ...ir.loop.reducers import Reducing, combined, same_operation
 from ...ir.loop.regions import access_regions
 from ...ir.loop.straight_line import joined
 from ...ir.loop.visit import loads, path_to, replace_statement, seq, stores, substitute_in, walk
@@ -101,9 +110,7 @@ def repeated_part(block: Block, path: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     The loops among them that bind spatial iteration variables are repeated after the reduction, to
     combine the partial results of each element.
     """
-    reducing = _bound(block, reduce=True)
-    position = (k for k, s in enumerate(path) if isinstance(s, For) and s.var in reducing)
-    return path[next(position, len(path)) :]
+    return path[reduction_position(path, block) :]
 
 
 def spatial_loops(block: Block, path: tuple[Stmt, ...]) -> list[For]:
@@ -132,6 +139,30 @@ def _check_mixed_loops(func: PrimFunc) -> None:
                     hint="bind a loop that binds only one of them",
                     parts=(loop.var.name, block.name),
                 )
+
+
+def _check_combined_once(func: PrimFunc, block: Block, path: tuple[Stmt, ...]) -> None:
+    """Check that the loops that the combination repeats reach each element once.
+
+    The total replaces the partial results, so a second combination would add it several times.
+    Loops that are summed in a spatial binding, such as ``i`` and ``k`` of ``spatial(i + k)``, reach
+    an element in several iterations of both.
+    """
+    reducing = _bound(block, reduce=True) | reduction_variables(path, block)
+    mixed = reducing & _bound(block, reduce=False)
+    for loop in path:
+        if not isinstance(loop, For) or loop.thread in TAGS or loop.var not in mixed:
+            continue
+        tree = tree_of(func)
+        if not all(writes_disjoint(tree, loop, block, a.buffer) for a in writes(block)):
+            raise KernelStatementError(
+                f"loop {loop.var.name!r} iterates the reduction and a spatial iteration variable "
+                f"of block {block.name!r}, whose reduction is bound to threads, so their partial "
+                "results would be combined more than once per element",
+                where=f"block {block.name!r} of function {func.name!r}",
+                hint="split the loop, so that each loop binds only one of them",
+                parts=(loop.var.name, block.name),
+            )
 
 
 def _combined(func: PrimFunc, block: Block) -> PrimFunc:
@@ -167,6 +198,7 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
         )
         for target in found.targets
     )
+    _check_combined_once(func, block, inner)
     axes = _axes(block, path)
     total = _total(block, found, parts)
     across = (op or "", SEPARATOR.join(part.name for part in parts), *axes)
@@ -247,7 +279,8 @@ def _commutes(other: Block | Let, result: Buffer, reduced: Reducing) -> bool:
     return (
         other.init is None
         and found is not None
-        and found.declared == reduced.declared
+        and found.declared is not None
+        and same_operation(found.declared, reduced.declared)
         and [t.buffer for t in found.targets] == [t.buffer for t in reduced.targets]
         and all(len({t.indices for t in x.targets}) == 1 for x in (found, reduced))
     )

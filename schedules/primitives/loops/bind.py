@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....ir.analysis import OWN, Tree, bound_kinds, private_copies, reorders
+from ....ir.analysis import OWN, Tree, iterated_kinds, private_copies, reorders
 from ....ir.analysis.races import thread_conflicts, updates_atomically
 from ....ir.loop.memory_scopes import OF_BLOCK
 from ....ir.loop.nodes import For
@@ -147,7 +147,9 @@ class Bind(Primitive):
     def _repeated(self, tree: Tree, state: State, loop: For) -> Iterator[Problem]:
         """Check that the threads combine each term of a reduction once."""
         for block in tree.blocks_in(loop.body):
-            if "reduce" in bound_kinds(loop, block) and not updates_atomically(block, self.thread):
+            if "reduce" in iterated_kinds(tree, loop, block) and not updates_atomically(
+                block, self.thread
+            ):
                 ref = block_ref(self.loop.function, block)
                 yield from repeat_problems(state, ref, self.Requires.RUNS_ONCE, loop)
 
@@ -301,7 +303,7 @@ class Bind(Primitive):
     def _iterations(self, state: State) -> Iterator[Problem]:
         loop, tree = state.loop(self.loop), state.tree(self.loop.function)
         for block in tree.blocks_in(loop.body):
-            kinds = bound_kinds(loop, block)
+            kinds = iterated_kinds(tree, loop, block)
             where = (self.loop, block_ref(self.loop.function, block))
             if "reduce" not in kinds or updates_atomically(block, self.thread):
                 continue

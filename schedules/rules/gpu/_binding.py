@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....ir.analysis import bound_kinds
+from ....ir.analysis import iterated_kinds
 from ....ir.analysis.scatter import is_scatter
 from ....ir.loop.nodes import Block
 from ...handles import BlockRef, LoopRef, block_ref
@@ -61,7 +61,7 @@ def spatial_first(sch: Schedule, block: BlockRef) -> tuple[LoopRef, ...]:
     """Move the spatial loops of a block outermost; without any, add a unit loop.
 
     The reduction loops of a scatter count as spatial, since its updates may be atomic, if machines
-    compute with the dtypes of its results.
+    compute with the dtypes of its results; complex numbers are two elements.
 
     Raises
     ------
@@ -71,14 +71,16 @@ def spatial_first(sch: Schedule, block: BlockRef) -> tuple[LoopRef, ...]:
     """
     loops = sch.get_loops(block)
     state = sch.state
-    node = state.block(block)
-    atomic = is_scatter(node) and all(r.buffer.dtype.part.is_machine for r in node.writes)
+    node, tree = state.block(block), state.tree(block.function)
+    updated = [r.buffer for r in node.writes]
+    refused = [b for b in updated if b.dtype.is_complex or not b.dtype.part.is_machine]
+    atomic = is_scatter(node) and not refused
     kinds = {"spatial", "reduce"} if atomic else {"spatial"}
-    spatial = tuple(x for x in loops if bound_kinds(state.loop(x), node) <= kinds)
+    spatial = tuple(x for x in loops if iterated_kinds(tree, state.loop(x), node) <= kinds)
     if not spatial and is_scatter(node) and not atomic:
-        narrow = next(r.buffer for r in node.writes if not r.buffer.dtype.part.is_machine)
         raise RuleNotApplicableError(
-            f"threads do not update {narrow.name!r} atomically, whose dtype is {narrow.dtype}"
+            f"threads do not update {refused[0].name!r} atomically, whose dtype is "
+            f"{refused[0].dtype}"
         )
     ordered = any(v.kind == "ordered" for v in node.iters)
     if ordered and not spatial:

@@ -517,3 +517,37 @@ def test_a_race_after_a_nest_whose_guards_exclude_most_iterations():
     tree = tree_of(function)
     (race,) = races(tree, next(x for x in tree.loops.values() if x.var.name == "i"))
     assert race.reason.startswith("iteration 1 writes z[0], which iteration 0 writes")
+
+
+PARTS = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(40,), i32], y: InOut[(), i32], z: InOut[(), i32]):
+    for i in KIND:
+        for j in range(2):
+            with block("first"):
+                vk = reduce(40, j * 8 + i)
+                @reducer(identity=(i32(0), i32(0)))
+                def both(a: i32, b: i32, c: i32, d: i32):
+                    return a + c, b + d
+                y[()], z[()] = both(x[vk], x[vk] * 2)
+        for j_1 in range(3):
+            with block("rest"):
+                wk = reduce(40, j_1 * 8 + i + 16)
+                @reducer(identity=(i32(0), i32(0)))
+                def both(a: i32, b: i32, c: i32, d: i32):
+                    return a + c, OPERATION
+                y[()], z[()] = both(x[wk], x[wk] * 2)
+"""
+
+
+@pytest.mark.parametrize("kind", ["vectorized(8)", 'thread(8, "threadIdx.x")'])
+def test_blocks_of_one_loop_declare_equal_reducers(kind):
+    """Each block of a parsed program has its own values, which do not decide."""
+    text = PARTS.replace("KIND", kind)
+    same = parse(text.replace("OPERATION", "b + d"))
+    assert to_text(parse(to_text(same))) == to_text(same)
+    with pytest.raises(IllFormedProgramError, match="binds a reduction of block 'first'"):
+        parse(text.replace("OPERATION", "max(b, d)"))
+    y, z = np.array(3, np.int32), np.array(4, np.int32)
+    compile(same, "simt" if "thread" in kind else "cpu")(np.arange(40, dtype=np.int32), y, z)
+    assert (int(y), int(z)) == (783, 1564)

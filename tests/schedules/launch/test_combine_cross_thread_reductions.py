@@ -287,6 +287,67 @@ def test_threads_that_share_elements_of_a_reduction_with_an_init_are_rejected():
     rejected(NAME, racing(ROWS), GPU, KernelStatementError, "loop 'f'", message)
 
 
+FUSED = """
+@prim_func
+def fused(x: Buffer[(3, 8), i32], y: Out[(3,), i32]):
+    s = alloc((3,), i32, scope="local")
+    for e in range(EXTENT):
+        for t in thread(THREADS, "threadIdx.x"):
+            with block("sum"):
+                vi, vk = spatial(3, ROW), reduce(8, COLUMN)
+                with init(): s[vi] = 0
+                s[vi] += x[vi, vk]
+    for i in range(3):
+        with block("copy"):
+            vj = spatial(i)
+            y[vj] = s[vj]
+"""
+
+
+def fused(extent: int, threads: int, row: str, column: str) -> str:
+    """Return a reduction of rows of 8 elements, whose loops are fused and split."""
+    text = FUSED.replace("EXTENT", str(extent)).replace("THREADS", str(threads))
+    return text.replace("ROW", row).replace("COLUMN", column)
+
+
+def test_a_loop_that_repeats_the_combination_for_an_element_is_rejected():
+    text = fused(6, 4, "e // 2", "(e % 2) * 4 + t")
+    message = "combined more than once per element"
+    rejected(NAME, text, GPU, KernelStatementError, "loop 'e'", "block 'sum'", message)
+
+
+SUMMED = """
+@prim_func
+def summed(x: Buffer[(16,), i32], y: InOut[(16,), i32]):
+    for j in range(2):
+        for i in range(3):
+            for k in thread(4, "threadIdx.x"):
+                with block("y"):
+                    vi, vk = spatial(16, ROW), reduce(16, COLUMN)
+                    with init(): y[vi] = 0
+                    y[vi] += x[vk]
+"""
+
+
+@pytest.mark.parametrize(("row", "column"), [("i + j", "k + i"), ("2 * j + i", "k + j")])
+def test_loops_that_reach_an_element_together_several_times_are_rejected(row, column):
+    text = SUMMED.replace("ROW", row).replace("COLUMN", column)
+    text = text.replace("thread(4", "thread(1")
+    message = "iterates the reduction and a spatial iteration variable"
+    rejected(NAME, text, GPU, KernelStatementError, message, "block 'y'")
+
+
+@pytest.mark.parametrize(("row", "column"), [("j", "4 * j + k"), ("j", "k * 2 + j")])
+def test_a_loop_that_repeats_a_whole_reduction(row, column):
+    text = SUMMED.replace("ROW", row).replace("COLUMN", column)
+    before, after = both(NAME, text, GPU)
+    same_results(before, after)
+
+
+def test_a_fused_loop_that_reaches_each_element_once():
+    same_results(*both(NAME, fused(3, 8, "e", "t"), GPU))
+
+
 VECTORS = """
 n = symbols("n", lower=0)
 

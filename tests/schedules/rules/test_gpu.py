@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile as build
+from tilewright.ir.interpreter import call_prim
 from tilewright.ir.loop.nodes import For
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.script import parse
@@ -343,3 +344,68 @@ def main(x: Tensor[{left}, f32], w: Tensor[{right}, f32]):
     exe = build(module, target=Target("simt", arch="sm_80"))
     x, w = np.ones(left, np.float32), np.ones(right, np.float32)
     np.testing.assert_array_equal(exe(x, w), x @ w)
+
+
+@pytest.mark.parametrize("op", ["+", "*"])
+def test_a_scatter_of_complex_numbers_runs_in_one_thread(op):
+    """The two parts of a complex number are not updated atomically."""
+    module = parse(f"""
+n, r = symbols("n r", lower=1)
+
+@prim_func
+def f(at: Buffer[(n,), i32], w: Buffer[(n,), c64], y: InOut[(r,), c64]):
+    for i in range(n):
+        with block("count"):
+            vi = reduce(i)
+            with checked(at[vi], 0, r) as p:
+                y[p] {op}= w[vi]
+""")
+    at, w = np.array([1, 0, 1], np.int32), np.array([2, 3j, 1 + 1j], np.complex64)
+    y = np.array([1, 1j], np.complex64)
+    build(module, Target("simt", arch="sm_80"))(at, w, y)
+    expected = [1 + 3j, 3 + 2j] if op == "+" else [3j, 2j * (1 + 1j)]
+    np.testing.assert_array_equal(y, np.array(expected, np.complex64))
+
+
+BANDS = """
+n = symbols("n", lower=0)
+
+@prim_func
+def band(x: Buffer[(n, 5), f32], z: Buffer[(n, 6), f32], y: Out[(5, n, 6), f32]):
+    for b in range(5):
+        for i in range(n):
+            for j in range(6):
+                for k in range(STOP - FIRST):
+                    with block("band"):
+                        vb, vi, vj, vk = spatial(b), spatial(i), spatial(j), reduce(n, k + FIRST)
+                        with init(): y[vb, vi, vj] = 0.0
+                        y[vb, vi, vj] += x[vk, vb] * z[vk, vj]
+"""
+RANGES = {
+    "a band": ("max(0, i - 3)", "min(n, i + 4)"),
+    "the upper triangle": ("i", "n"),
+    "the lower triangle": ("0", "(i + 1)"),
+    "a window of the past": ("max(0, i - 3)", "(i + 1)"),
+}
+
+
+@pytest.mark.parametrize("form", ["product", "sums", "largest"])
+@pytest.mark.parametrize("name", RANGES)
+def test_rows_of_reductions_over_a_part_are_in_parallel(name: str, form: str) -> None:
+    first, stop = RANGES[name]
+    text = BANDS.replace("FIRST", first).replace("STOP", stop)
+    if form != "product":
+        text = text.replace("x[vk, vb] * z[vk, vj]", "z[vk, vj]")
+    if form == "largest":
+        text = text.replace("+= z[vk, vj]", "= max(y[vb, vi, vj], z[vk, vj])")
+    before = parse(text)
+    target = Target("simt", arch="sm_80")
+    sch = Schedule(before, target)
+    sch.default_schedule()
+    axes = {x.thread for x in walk(sch.module.prims[0].body) if isinstance(x, For)}
+    assert {"blockIdx.x", "threadIdx.x"} <= axes
+    exe, rng = build(sch, target=target), np.random.default_rng(0)
+    for n in (0, 1, 2, 7, 33, 130):
+        given = [rng.integers(-3, 4, (n, m)).astype(np.float32) for m in (5, 6)]
+        (expected,) = call_prim(before.prims[0], given, {"n": n})
+        np.testing.assert_array_equal(exe(*given), expected)
