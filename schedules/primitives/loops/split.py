@@ -7,10 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ....ir.analysis import bound_kinds, statements_around, within_loop, within_loops
-from ....ir.loop.decompose import starts_before_reduction
-from ....ir.loop.nodes import For, Stmt
+from ....ir.loop.decompose import (
+    around,
+    bound_variables,
+    determined_loops,
+    reduction_position,
+    separate_init,
+    starts_before_reduction,
+)
+from ....ir.loop.nodes import Block, For, Stmt
 from ....ir.loop.ranges import loop_var
-from ....ir.loop.visit import seq
+from ....ir.loop.visit import seq, walk
 from ....ir.symbolic import (
     TRUE,
     Bool,
@@ -25,6 +32,8 @@ from ....ir.symbolic import (
     const_value,
     eq,
     free_vars,
+    is_proved,
+    linear_form,
     maximum,
     product,
     prove,
@@ -164,6 +173,11 @@ class Split(Primitive):
             "with an epilogue as tail, a block whose reduction the loop iterates has an init that "
             "runs before the loop, and no spatial iteration variable that the loop binds"
         )
+        SAME_INITS = (
+            "the init of a block in the loop runs for the same elements and before the same "
+            "iterations: all new loops of a reduction loop iterate the reduction, and extents on "
+            "which the elements of an init depend do not become larger"
+        )
 
     loop: LoopRef
     factors: tuple[SymInt | None, ...]
@@ -229,7 +243,8 @@ class Split(Primitive):
                 positive = False
                 yield self._not_positive(state, term, counterexample(verdict))
         if positive:
-            yield from self._tail_problems(state, facts)
+            wrong = list(self._tail_problems(state, facts))
+            yield from wrong or self._changed_inits(state, facts)
 
     def _tail_problems(self, state: State, facts: Facts) -> Iterator[Problem]:
         loop = state.loop(self.loop)
@@ -324,6 +339,51 @@ class Split(Primitive):
                     fixes=fixes,
                 )
 
+    def _changed_inits(self, state: State, facts: Facts) -> Iterator[Problem]:
+        """Yield the blocks whose init would run for other elements, or more often."""
+        tree, loop = state.tree(self.loop.function), state.loop(self.loop)
+        for block in tree.blocks_in(loop.body):
+            path = statements_around(tree, block)
+            if block.init is None or loop not in path[reduction_position(path, block) :]:
+                continue
+            where = (self.loop, block_ref(self.loop.function, block))
+            widened = self._widens(loop, facts) and not starts_before_reduction(path, block)
+            if widened and not _sets_whole_domain(path, block, facts):
+                message = (
+                    f"the elements that the init of block {block.name!r} sets depend on loops of "
+                    f"its reduction, and a partial tile of loop {loop.var.name!r} would add some"
+                )
+                yield Problem(self.Requires.SAME_INITS, message, where)
+            elif repeated := self._repeating(state, path, block, facts):
+                message = (
+                    f"loop {loop.var.name!r} iterates the reduction of block {block.name!r}, whose "
+                    f"init would not run as often in loop {', '.join(repeated)}"
+                )
+                yield Problem(self.Requires.SAME_INITS, message, where)
+
+    def _widens(self, loop: For, facts: Facts) -> bool:
+        """Return whether the new loops may run more iterations, which a predicate excludes."""
+        return self.tail == "predicate" and not self._is_exact(loop, facts)
+
+    def _repeating(
+        self, state: State, path: tuple[Stmt, ...], block: Block, facts: Facts
+    ) -> list[str]:
+        """Return the names of the loops that would repeat an init, and did not, or vice versa."""
+        loop = state.loop(self.loop)
+        if _is_kept(loop, block):
+            return []
+        guarded = self._widens(loop, facts)
+        nest = self._nest(Edit(state, self.loop.function), loop, facts, guarded=guarded)
+        found = next(s for s in walk(nest[0]) if isinstance(s, Block) and s.uid == block.uid)
+        inner = (*path[: path.index(loop)], *around(nest[0], found))
+        before, after = reduction_position(path, block), reduction_position(inner, found)
+        known = determined_loops(inner, found) if before < after else frozenset[Var]()
+        return [
+            x.var.name
+            for x in inner[min(before, after) : max(before, after)]
+            if isinstance(x, For) and x.var not in known and const_value(x.extent) != 1
+        ]
+
     def rewrite(self, state: State) -> Rewrite:
         """Replace the loop by nested loops, and its variable by a term over theirs."""
         edit, loop = Edit(state, self.loop.function), state.loop(self.loop)
@@ -399,6 +459,36 @@ class Split(Primitive):
 def tile_fixes(ref: LoopRef, *sizes: int) -> tuple[Split, ...]:
     """Return splits with an inner loop of a constant extent, as fixes of other steps."""
     return tuple(Split(ref, (None, size)) for size in sizes)
+
+
+def _is_kept(loop: For, block: Block) -> bool:
+    """Return whether all parts of a loop surely iterate the same reduction as the loop.
+
+    A remainder ``k % 2`` loses the outer part of a split by 2, and a loop that is bound by spatial
+    variables, too, may become constant during the reduction.
+    """
+    spatial, reducing = bound_variables(block.iters)
+    if not spatial.isdisjoint(reducing):
+        return False
+    for item in block.iters:
+        form = linear_form(item.binding, (loop.var,)) if loop.var in item.binding.free else None
+        if item.kind == "reduce" and form is not None and loop.var in form.coefficients:
+            return True
+    return loop.var not in spatial | reducing
+
+
+def _sets_whole_domain(path: tuple[Stmt, ...], block: Block, facts: Facts) -> bool:
+    """Return whether an init provably runs for all values of the spatial iteration variables."""
+    start = separate_init(path, block)
+    if start is None:
+        return False
+    extents = {x.var: x.extent for x in walk(start.nest) if isinstance(x, For)}
+    return all(
+        isinstance(item.binding, Var)
+        and item.binding in extents
+        and is_proved(eq(extents[item.binding], item.extent), facts)
+        for item in start.block.iters
+    )
 
 
 def _positive(loop: For, facts: Facts) -> Expr:

@@ -14,6 +14,7 @@ from tilewright.schedules.primitives.specialize.assume import Assume
 from tilewright.schedules.problem import ParameterError
 from tilewright.schedules.requirement import CommonRequirement
 
+from tests.schedules.equality import same_after
 from tests.schedules.helpers import CHAIN, MATMUL, SCAN, rejected, schedule
 from tests.strategies import outputs, symbols_of
 
@@ -292,6 +293,58 @@ def test_an_init_that_runs_in_both_parts_needs_no_epilogue_if_tiles_are_complete
     assert sch.check(Split(sch.get_loop("ik"), (None, 4), "epilogue")) == ()
 
 
+INITS = """
+@prim_func
+def repeated(x: Buffer[(8,), i32], y: InOut[(8,), i32]):
+    for i in range(3):
+        for j in range(3):
+            for k in range(j + 1):
+                with block("y"):
+                    vi, vk = spatial(8, ROW), reduce(8, COLUMN)
+                    with init(): y[vi] = 0
+                    y[vi] = max(y[vi], x[vk])
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "loop", "message"),
+    [
+        ("i", "k % 2", "k", "init would not run as often in loop k_0"),
+        ("i + k", "k % 2", "j", "a partial tile of loop 'j' would add some"),
+        ("i + k", "k % 2", "k", "a partial tile of loop 'k' would add some"),
+    ],
+)
+def test_splits_that_change_inits_are_rejected(row, column, loop, message):
+    sch = schedule(INITS.replace("ROW", row).replace("COLUMN", column))
+    step = Split(sch.get_loop(loop), (None, 2))
+    rejected(sch, step, Split.Requires.SAME_INITS, message)
+
+
+def test_a_fused_loop_is_split_into_rows_and_columns():
+    sch = schedule(FUSED_REDUCTION)
+    sch.split(sch.get_loop("ik"), (None, 4))
+    assert sch.verify().required().compared[0].exact
+
+
+OUTER = """
+@prim_func
+def outer(x: Buffer[(16,), i32], y: InOut[(8,), i32]):
+    for j in range(2):
+        for i in range(5):
+            for k in range(2):
+                with block("y"):
+                    vi, vk = spatial(8, i // 2 + j), reduce(16, i * 2 + k)
+                    with init(): y[vi] = 0
+                    y[vi] += x[vk]
+"""
+
+
+def test_a_split_that_moves_an_init_out_of_a_loop_is_rejected():
+    sch = schedule(OUTER)
+    step = Split(sch.get_loop("i"), (None, 2))
+    rejected(sch, step, Split.Requires.SAME_INITS, "would not run as often in loop j")
+
+
 GUARDED = """
 n = symbols("n", lower=0)
 
@@ -514,3 +567,20 @@ def f(x: Buffer[(n,), f32], y: InOut[(n,), f32]):
     sch.split(inner, factors=(None, 4))
     assert f"{compare} 1" in str(sch)
     assert sch.verify().required()
+
+
+@pytest.mark.parametrize("factors", [(None, "m"), ("m", None)])
+def test_a_factor_is_the_name_of_a_dimension(factors):
+    same_after(
+        """
+n, m = symbols("n, m", lower=1)
+@prim_func
+def f(x: Buffer[(n, m), f32], y: Out[(n, m), f32]):
+    for i in range(n):
+        for j in range(m):
+            with block("y"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi, vj] = x[vi, vj] * 2.0
+""",
+        lambda s: s.split("i", factors=factors),
+    )
