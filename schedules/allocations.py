@@ -19,7 +19,7 @@ from ..ir.identity import Uid
 from ..ir.loop.decompose import reduction_position
 from ..ir.loop.memory_scopes import OF_BLOCK
 from ..ir.loop.nodes import Alloc, Block, Buffer, For, Let, PrimFunc, Seq, Stmt
-from ..ir.loop.visit import loads, replaced_along, transform
+from ..ir.loop.visit import loads, replace_statement, replaced_along, transform, walk
 from ..ir.symbolic import Expr, Var
 from ..target.gpus import THREAD_AXES
 from .handles import BlockRef, BufferRef, LoopRef, buffer_ref
@@ -152,6 +152,7 @@ def settled(func: PrimFunc, before: Tree, like: Buffer | None = None) -> PrimFun
     """Return a function, after a step, in which each temporary is allocated around all its uses.
 
     A new temporary that replaces one that is allocated in a loop is allocated in this loop, too.
+    A temporary whose uses all moved is allocated around them again.
 
     Parameters
     ----------
@@ -172,6 +173,10 @@ def settled(func: PrimFunc, before: Tree, like: Buffer | None = None) -> PrimFun
     for buffer in new:
         if scoped or not _is_global(before, buffer):
             func = _placed(func, buffer)
+    after = tree_of(func)
+    for buffer, alloc in before.allocs.items():
+        if alloc is not None and buffer.uid not in after.buffers:
+            func = _restored(func, before, alloc)
     made = [a for a in tree_of(func).allocs.values() if a is not None and a not in before.order]
     for alloc in made:  # the others contain the uses that they contained before
         func = _widened(func, alloc.buffer.uid)
@@ -214,6 +219,32 @@ def _placed(func: PrimFunc, buffer: Buffer) -> PrimFunc:
     return replace(func, body=body, buffers=buffers)
 
 
+def _restored(func: PrimFunc, before: Tree, alloc: Alloc) -> PrimFunc:
+    """Allocate a temporary again, in the same loops, if the statements that use it left its scope.
+
+    Raises
+    ------
+    AllocationScopeError
+        If a use is in other iterations than the allocation was, and that changes results.
+    """
+    tree = tree_of(func)
+    users = _users(tree, alloc.buffer)
+    if not users:
+        return func
+    old = tuple(above.var for above in before.ancestors(alloc) if isinstance(above, For | Let))
+    place = tree.common(users)
+    for above in tree.ancestors(place):
+        if isinstance(above, For | Let) and above.var not in old:
+            place = above  # an iteration uses the elements of the one before
+    place = _around_inits(tree, alloc.buffer, place, users)
+    kept = {above.var for above in tree.ancestors(place) if isinstance(above, For | Let)}
+    outer = [s for s in before.ancestors(alloc) if isinstance(s, For | Let) and s.var not in kept]
+    obstacle = _obstacle(before, alloc, outer[-1]) if outer else None
+    if obstacle is not None:
+        raise _misplaced(func, alloc.buffer, obstacle)
+    return replace(func, body=_replaced(func, place, Alloc(alloc.buffer, place)))
+
+
 def _around_inits(tree: Tree, buffer: Buffer, place: Stmt, users: Collection[Stmt]) -> Stmt:
     """Return a statement, or one around it, that contains the inits which write a buffer."""
     for block in users:
@@ -241,8 +272,12 @@ def _widened(func: PrimFunc, uid: Uid) -> PrimFunc:
     obstacle = _obstacle(tree, alloc, place)
     if obstacle is None:
         return _moved(func, alloc, place)
+    raise _misplaced(func, buffer, obstacle)
+
+
+def _misplaced(func: PrimFunc, buffer: Buffer, obstacle: Stmt) -> AllocationScopeError:
     around = obstacle.var.name if isinstance(obstacle, For | Let) else "the block"
-    raise AllocationScopeError(
+    return AllocationScopeError(
         f"{buffer.name!r} is allocated in each iteration of {around!r}, but would be used outside "
         f"of it; allocate it outside, with a shape that does not depend on {around!r}",
         where=f"function {func.name!r}",
@@ -274,19 +309,19 @@ def _sunk(func: PrimFunc, tree: Tree, buffer: Buffer, inside: Uid | None) -> Pri
     if place is None:
         return func
     alloc = tree.allocs[buffer]
-    made = Alloc(buffer, place)
-    body = _replaced(func, place, made)
+    body = _replaced(func, place, Alloc(buffer, place))
     if alloc is None:
         return replace(func, body=body, buffers=tuple(b for b in func.buffers if b is not buffer))
-    return replace(func, body=_without_outer(body, buffer, made))
+    return replace(func, body=_without_outer(body, buffer))
 
 
-def _without_outer(body: Stmt, buffer: Buffer, kept: Alloc) -> Stmt:
-    def change(inner: Stmt) -> Stmt:
-        outer = isinstance(inner, Alloc) and inner.buffer is buffer and inner.body is not kept.body
-        return inner.body if outer and isinstance(inner, Alloc) else inner
+def _without_outer(body: Stmt, buffer: Buffer) -> Stmt:
+    """Return a statement without the outer one of two allocations of a buffer.
 
-    return transform(body, change)
+    The inner one may contain more than its statement: those that follow it, too.
+    """
+    outer = next(s for s in walk(body) if isinstance(s, Alloc) and s.buffer is buffer)
+    return replace_statement(body, outer, outer.body)
 
 
 def _innermost(tree: Tree, buffer: Buffer, inside: Uid | None) -> Stmt | None:

@@ -62,7 +62,7 @@ def hoisted(
 
     Its dimensions have the largest size of all iterations. The lanes of a vectorized loop around
     the allocation run at the same time, so each one gets its own elements, unless they write
-    different elements.
+    different elements. Threads get their own bytes: a store of a packed element changes a byte.
 
     Parameters
     ----------
@@ -87,7 +87,12 @@ def hoisted(
     sides = zip(buffer.shape, made.buffer.shape, largest_shape(tree, buffer), strict=True)
     sizes = [small if small is not dim else largest for dim, small, largest in sides]
     together = [x for x in loops_around(tree, buffer) if x.kind == "vectorized" or x in each]
-    vectors = [x for x in together if not writes_own_part(x, accesses, tree)]
+    packed = buffer.dtype.is_packed
+    vectors = [
+        x
+        for x in together
+        if (packed and x.kind == "thread") or not writes_own_part(x, accesses, tree)
+    ]
     sizes += [largest_value(tree, x, x.extent) for x in vectors]
     if constant:
         terms = zip((*buffer.shape, *(x.extent for x in vectors)), sizes, strict=True)
@@ -104,7 +109,9 @@ def hoisted(
             parts=(buffer.name, *names),
         )
     shape = tuple(size for size in sizes if size is not None)
-    lanes = tuple(x.var for x in vectors)
+    lanes: tuple[Expr, ...] = tuple(x.var for x in vectors)
+    if packed and any(x.kind == "thread" for x in vectors):
+        shape, lanes = (*shape, as_expr(buffer.dtype.per_byte)), (*lanes, ZERO)
     return replace(made, buffer=replace(made.buffer, shape=shape), lanes=lanes)
 
 
@@ -228,7 +235,7 @@ class CompactedBuffer:
     buffer: Buffer
     bases: tuple[Expr | None, ...]
     steps: tuple[int, ...]
-    lanes: tuple[Var, ...] = ()
+    lanes: tuple[Expr, ...] = ()
 
 
 def live_scope(
@@ -300,14 +307,20 @@ def compaction_scope(
 def shrunk(
     buffer: Buffer, intervals: list[Part | None], scope: Scope, *, dense: bool = False
 ) -> CompactedBuffer:
-    """Return the buffer shrunk to intervals; a dense one omits the elements between the steps."""
+    """Return the buffer shrunk to intervals; a dense one omits the elements between the steps.
+
+    A dimension that is not larger than its interval, whose ends may be outside, is unchanged.
+    """
     shape: list[Expr] = []
     bases: list[Expr | None] = []
     steps: list[int] = []
     for dim, one in zip(buffer.shape, intervals, strict=True):
-        steps.append(max(1, one.step) if dense and one is not None else 1)
-        shape.append(dim if one is None else as_expr((one.size - 1) // steps[-1] + 1))
-        bases.append(None if one is None else one.start)
+        step = max(1, one.step) if dense and one is not None else 1
+        size = None if one is None else (one.size - 1) // step + 1
+        smaller = size is not None and (dim.upper is None or size < dim.upper)
+        steps.append(step if smaller else 1)
+        shape.append(as_expr(size) if size is not None and smaller else dim)
+        bases.append(one.start if one is not None and smaller else None)
     new = replace(buffer, shape=tuple(shape), scope=scope, strides=None)
     return CompactedBuffer(new, tuple(bases), tuple(steps))
 

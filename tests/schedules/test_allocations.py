@@ -450,3 +450,29 @@ def f(x: Buffer[(8,), f32], p: Buffer[(n,), i32], y: Out[(n, 16), f32]):
     x, p = np.arange(8, dtype=np.float32), np.array([0, 8, 3], np.int32)
     expected = [[x[:k].sum()] * 16 for k in p]
     np.testing.assert_array_equal(tw.compile(sch, "cpu")(x, p), expected)
+
+
+def test_a_temporary_in_a_loop_with_other_statements_moves_out_and_in_again():
+    """``W_pad`` is first lifted out of ``j_0``; its new scope ends after the loop ``k_0``."""
+    sch = Schedule(
+        parse("""
+M, N = symbols("M N", lower=0)
+
+@prim_func
+def f(A: Buffer[(5, M), f32], W: Buffer[(N, 5), f32], C: Out[(M, N), f32]):
+    for j in range(N):
+        for i in range(M):
+            for k in range(5):
+                with block("mm"):
+                    vj, vi, vk = spatial(j), spatial(i), reduce(k)
+                    with init(): C[vi, vj] = 0.0
+                    C[vi, vj] += A[vk, vi] * W[vj, vk]
+"""),
+        tw.Target("simt", arch="sm_80"),
+    )
+    sch.schedule_gpu_matmul("f")
+    sch.bind("k_0", "threadIdx.z")
+    sch.decompose_reduction("mm", "j_0")
+    assert not violations(sch.module)
+    assert {a.buffer.name for a in allocations(sch.module.prims[0].body)} >= {"A_pad", "W_pad"}
+    sch.verify()

@@ -234,9 +234,14 @@ class ReverseComputeInline(Primitive):
 
     def proofs(self, state: State) -> Iterator[Problem]:
         """Check that the block reads the whole temporary, and writes each element once."""
-        yield from injective_write_problems(state, self.block, self.Requires.INJECTIVE_WRITES)
         tree, block = state.tree(self.block.function), state.block(self.block)
         buffer, producer = _sources(tree, block)[0]
+        scopes = [a for store in writes(block) if (a := tree.allocs.get(store.buffer))]
+        leaves = not all(tree.contains(scope, producer) for scope in scopes)
+        within = tree.function.body if leaves else None
+        yield from injective_write_problems(
+            state, self.block, self.Requires.INJECTIVE_WRITES, within
+        )
         for requirement, user, indices in (
             (self.Requires.PLAIN_READ, block, reads(block, buffer)[0].indices),
             (self.Requires.PLAIN_PRODUCER, producer, writes(producer, buffer)[0].indices),

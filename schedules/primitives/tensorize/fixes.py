@@ -56,7 +56,7 @@ def removes(site: TensorizeSite, difference: Difference, step: Primitive) -> boo
     after = _after(site.state, step)
     if after is None:
         return False
-    where = after.follow(site.where)[-1:]
+    where = after.follow(site.where, since=site.state)[-1:]
     if not where or not isinstance(where[0], LoopRef | BlockRef):
         return False
     left = site_of(after, where[0], site.intrinsic)

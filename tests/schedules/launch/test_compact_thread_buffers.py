@@ -214,3 +214,60 @@ def test_rows_of_another_thread_block_in_global_memory():
     text = ROWS.format(index="n - 1 - wi, wk")
     message = "another thread block wrote"
     rejected(NAME, racing(text), GPU, MemoryScopeError, message)
+
+
+PACKED = """
+m = symbols("m", lower=0)
+
+@prim_func
+def rows(x: Buffer[(8, m), i2], y: Out[(8, m), i8]):
+    for t in thread(8, "threadIdx.x"):
+        with block("row"):
+            vt = spatial(t)
+            s = alloc({shape}, i2)
+            for j in range(m):
+                with block("copy"):
+                    wt, wj = spatial(vt), spatial(j)
+                    s[{written}] = x[wt, wj]
+            for k in range(m):
+                with block("turn"):
+                    ut, uk = spatial(vt), spatial(k)
+                    y[ut, uk] = i8(s[{read}])
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "written", "read"),
+    [("(m,)", "wj", "m - 1 - uk"), ("(m, 8)", "wj, wt", "m - 1 - uk, ut")],
+)
+def test_threads_do_not_share_bytes_of_packed_temporaries(shape, written, read):
+    """The copies of several threads in one byte would lose stores, as a store changes a byte."""
+    text = PACKED.format(shape=shape, written=written, read=read)
+    assert "8, 4), i2)" in declared(text)
+    for m in (0, 1, 7, 33):
+        agrees(program(text), program(text), {"m": m})
+
+
+CLIPPED = """
+@prim_func
+def clipped(x: Buffer[(3, 4, 11), i32], y: Out[(3, 4, 11), i32]):
+    for t in thread(3, "threadIdx.x"):
+        s = alloc((4, 11), i32)
+        for a in range(64):
+            for j in range(4):
+                with block("copy"):
+                    vt, va, vj = spatial(t), spatial(11, a - 2), spatial(j)
+                    guard(a >= 2 and a <= 12)
+                    s[vj, va] = x[vt, vj, va]
+        for b in range(11):
+            for k in range(4):
+                with block("use"):
+                    wt, wb, wk = spatial(t), spatial(b), spatial(k)
+                    y[wt, wk, wb] = s[wk, wb]
+"""
+
+
+def test_a_dimension_whose_written_interval_is_larger_is_unchanged():
+    """The interval from -2 to 61 had the size of the dimension, but its own start."""
+    assert declared(CLIPPED) == 's = alloc((4, 11), i32, scope="local")'
+    agrees(program(CLIPPED), program(CLIPPED), {})

@@ -119,6 +119,16 @@ def test_cache_read_copies_inside_the_binders_of_the_integers_that_the_copy_uses
     np.testing.assert_array_equal(result, ROW_SUMS)
 
 
+@pytest.mark.parametrize(("step", "target"), [("parallel", "cpu"), ("bind", "simt")])
+def test_rows_of_loaded_bounds_run_in_parallel(step, target):
+    """The work of an iteration depends on integers that are bound inside of the loop."""
+    sch = schedule(ROWS)
+    getattr(sch, step)("i", *(["blockIdx.x"] if step == "bind" else []))
+    off = np.array([0, 3, 3, 7, 9], np.int32)
+    result = build(sch, target)(off, np.arange(64, dtype=np.float32).reshape(16, 4))
+    np.testing.assert_array_equal(result, ROW_SUMS)
+
+
 @pytest.mark.parametrize("least", [0, 1])
 def test_cache_write_of_a_block_whose_loops_may_be_empty(least):
     """If a row has no elements, the block leaves the old contents of the buffer."""

@@ -726,3 +726,29 @@ def test_divisors_of_a_loop_that_may_be_empty_are_not_moved_out_of_it():
     x, y = np.ones((2, 16), np.float32), np.zeros((2, 16), np.float32)
     run_prim(sch.module.prims[0], [x, y], {})
     assert (y == 0).all()
+
+
+def test_the_range_of_a_reduction_over_a_range_of_another_has_no_variable_of_the_other():
+    """The rows of ``t`` that ``i`` needs are those of all ``l``, whose extent depends on ``j``."""
+    sch = schedule("""
+n = symbols("n", lower=1)
+
+@prim_func
+def f(x: Buffer[(n, n), f32], y: InOut[(n,), f32]):
+    t = alloc((n, n), f32)
+    for a in range(n):
+        for b in range(n):
+            with block("t"):
+                va, vb = spatial(a), spatial(b)
+                t[va, vb] = x[va, vb]
+    for i in range(n):
+        for j in range(n):
+            for l in range(min(j + 1, 2)):
+                with block("y"):
+                    vi, vj, vl = spatial(i), reduce(j), reduce(n, l)
+                    with init(): y[vi] = 0.0
+                    y[vi] += t[vi, vl]
+""")
+    sch.compute_at("t", "i")
+    assert not violations(sch.module)
+    sch.verify()

@@ -5,6 +5,7 @@ import pytest
 
 from tilewright.codegen import compile as build
 from tilewright.ir.verify import violations
+from tilewright.schedules import CommonRequirement
 from tilewright.schedules.primitives.placement.compute_at import ComputeAt
 from tilewright.schedules.primitives.placement.compute_inline import ComputeInline
 from tilewright.schedules.primitives.placement.reverse_compute_inline import ReverseComputeInline
@@ -410,3 +411,69 @@ def test_a_block_does_not_move_past_an_integer_that_is_loaded_from_its_output():
     sch = schedule(OUTER_INDEX)
     step = ComputeAt(sch.get_block("first"), sch.get_loop("j"))
     rejected(sch, step, ComputeAt.Requires.KEEPS_DEPENDENCES, "from which the integer 'p'")
+
+
+LEAVES = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(s: Buffer[(n,), i32], y: Out[(n,), i32]):
+    t = alloc((n,), i32)
+    for e in {kind}(n):
+        with block("a"):
+            ve = spatial(e)
+            t[ve] = s[ve] + 1
+    for i in range(n):
+        u = alloc(({shape},), i32)
+        with block("b"):
+            vi = spatial(i)
+            u[{at}] = t[vi] * 2
+        with block("c"):
+            vi = spatial(i)
+            y[vi] = s[vi]
+"""
+
+
+@pytest.mark.parametrize("kind", ["range", "parallel"])
+def test_a_temporary_that_no_block_reads_is_allocated_around_the_producer(kind: str) -> None:
+    sch = schedule(LEAVES.format(kind=kind, shape="n", at="vi"))
+    sch.reverse_compute_inline("b")
+    assert "u = alloc((n,), i32)\n    for e" in str(sch)
+    assert not violations(sch.module)
+    sch.verify()
+
+
+def test_a_temporary_of_an_iteration_does_not_leave_its_loop() -> None:
+    """Its shape depends on the loop; or iterations of the producer would write one element."""
+    sch = schedule(LEAVES.format(kind="range", shape="i + 1", at="vi"))
+    where = "'u' is allocated in each iteration of 'i'"
+    rejected(sch, ReverseComputeInline(sch.get_block("b")), CommonRequirement.ALLOCATED, where)
+    sch = schedule(LEAVES.format(kind="parallel", shape="1", at="0"))
+    requirement = ReverseComputeInline.Requires.INJECTIVE_WRITES
+    rejected(sch, ReverseComputeInline(sch.get_block("b")), requirement, "not injective in vi")
+
+
+def test_a_temporary_whose_uses_move_into_a_loop_is_allocated_around_it() -> None:
+    sch = schedule("""
+n = symbols("n", lower=0)
+
+@prim_func
+def f(s: Buffer[(n,), i32], y: Out[(n,), i32]):
+    for e in range(n):
+        t = alloc((n,), i32)
+        with block("a"):
+            ve = spatial(e)
+            t[ve] = s[ve]
+        u = alloc((n,), i32)
+        with block("b"):
+            ve = spatial(e)
+            u[ve] = t[ve] * 2
+    for i in range(n):
+        with block("c"):
+            vi = spatial(i)
+            y[vi] = 1
+""")
+    sch.reverse_compute_inline("b")
+    assert "for e in range(n):\n        u = alloc((n,), i32)\n        with block" in str(sch)
+    assert not violations(sch.module)
+    sch.verify()

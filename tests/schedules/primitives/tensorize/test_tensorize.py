@@ -20,6 +20,7 @@ from tilewright.schedules import (
 )
 from tilewright.schedules.apply import prepared
 from tilewright.schedules.gallery import ATTEMPTS
+from tilewright.schedules.handles import BindingRef, LoopRef
 from tilewright.schedules.intrinsics.registry import intrinsics_for
 from tilewright.schedules.primitives.annotate.annotate import Annotate
 from tilewright.schedules.primitives.caching.cache_read import CacheRead
@@ -656,3 +657,28 @@ def test_a_block_of_two_stores():
     )
     match = explain_match(sch.state, i, FMA)
     assert [m.kind for m in match.mismatches] == ["access"]
+
+
+def test_fixes_for_a_function_that_has_the_name_of_a_removed_one():
+    module = parse("""
+n = symbols("n", lower=1)
+
+@graph_func
+def main(
+    x: Tensor[(3, 4), f32], y: Tensor[(4, 5), f32], z: Tensor[(n, 4), f32], w: Tensor[(4, 6), f32]
+):
+    u = matmul(x, y)
+    v = matmul(z, w)
+    return u
+""")
+    sch = Schedule(module, Target("simt", arch="sm_80"))
+    sch.legalize()
+    removed = sch.get_loop("i", "matmul_1")
+    sch.split(removed, (None, 16))
+    sch.dead_code()
+    (call,) = (b.value for b in sch.module.graph().bindings)
+    clone = sch.clone_function("matmul", (BindingRef("main", call.uid, call.name),))
+    assert clone.function == removed.function
+    step = Tensorize(LoopRef(clone.function, removed.uid), "cuda.fill.f32.16x8")
+    assert step.target == sch.get_loop("i", clone)
+    assert any(problem.fixes for problem in sch.check(step))
