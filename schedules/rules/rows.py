@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from ...ir.analysis import reorders
+from ...ir.loop.nodes import Block, Condition, For, Index
 from ...ir.loop.straight_line import single_store
-from ...ir.symbolic import const_value
+from ...ir.loop.visit import elements, loads
+from ...ir.symbolic import const_value, product, substitute
 from ..composite import composite
 from ..handles import BlockRef, FunctionRef, LoopRef
 from ..library.vectorize_inner import lanes_of
@@ -54,7 +56,8 @@ def schedule_rows(sch: Schedule, function: FunctionRef) -> None:
     -----
     ``compute_at`` under the row loops of the last block, ``decompose_reduction``, and
     ``vectorize`` in vectors of the target's registers. A reduction of all elements to one result is
-    divided into parts that run in parallel, by ``split`` and ``rfactor``.
+    divided into parts that run in parallel, by ``split`` and ``rfactor``; several loops over
+    adjacent elements are fused before.
 
     Examples
     --------
@@ -105,15 +108,36 @@ def _parallelize(sch: Schedule, outer: LoopRef) -> None:
 def _in_parts(sch: Schedule, block: BlockRef) -> LoopRef | None:
     """Divide a long reduction to one result; return the loop over the parts, or None."""
     loops, found = sch.get_loops(block), sch.state.block(block)
-    if found.init is None or len(loops) != 1 or not reorders(found):
+    if found.init is None or not loops or not reorders(found):
         return None
-    extent = const_value(sch.state.loop(loops[0]).extent)
+    if any(v.kind != "reduce" and v.binding.free for v in found.iters):
+        return None
+    nest = [sch.state.loop(x) for x in loops]
+    extent = const_value(product(x.extent for x in nest))
     if extent is not None and extent <= PART:
         return None
-    outer, _ = sch.split(loops[0], factors=(None, PART))
+    if len(loops) > 1 and not _is_contiguous(found, nest):
+        return None
+    one = loops[0] if len(loops) == 1 else sch.fuse(*loops)
+    outer, _ = sch.split(one, factors=(None, PART))
     combine = sch.rfactor(block, outer)
     sch.vectorize_block(combine, lanes_of(sch, combine))
     return outer
+
+
+def _is_contiguous(block: Block, loops: list[For]) -> bool:
+    """Return whether consecutive iterations of all loops read adjacent elements of every buffer."""
+    bindings, order = {v.var: v.binding for v in block.iters}, tuple(x.var for x in loops)
+    extents, results = tuple(x.extent for x in loops), {r.buffer for r in block.writes}
+    if any(isinstance(e, Index | Condition) for e in elements(block.body)):
+        return False
+    return all(
+        x.buffer.strides is None
+        and x.buffer.shape == extents
+        and tuple(substitute(i, bindings) for i in x.indices) == order
+        for x in loads(block.body)
+        if x.buffer not in results
+    )
 
 
 def _gathered(sch: Schedule, refs: tuple[BlockRef, ...], shared: int) -> tuple[BlockRef, ...]:

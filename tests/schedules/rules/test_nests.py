@@ -130,6 +130,47 @@ def test_triangular_rows_are_vectorized_and_parallel() -> None:
     assert kinds[-1][0] == "parallel"
 
 
+RULES = {
+    "lower triangle": ("schedule_nests", "schedule_gpu_rows"),
+    "part of the domain": ("schedule_nests", "schedule_gpu_rows"),
+    "triangular product": ("schedule_nests", "schedule_gpu_rows"),
+    "causal softmax": ("schedule_rows", "schedule_gpu_rows"),
+}
+ON_CPU = {
+    "upper triangle": PROGRAMS["upper triangle"],
+    "band": PROGRAMS["band"],
+    "clipped band": HEAD
+    + SUM.format(loop="range(min(i + 3, n) - max(i - 2, 0))", column="j + max(i - 2, 0)"),
+}
+
+
+@pytest.mark.parametrize("name", [*RULES, *ON_CPU])
+def test_causal_and_banded_reductions_are_parallel_and_vectorized(name: str) -> None:
+    sch = tw.Schedule(
+        tw.parse(ON_CPU.get(name) or PROGRAMS[name]), tw.Target("cpu", features=("avx512",))
+    )
+    sch.schedule_kernel("f")
+    expected = RULES[name][0] if name in RULES else "schedule_nests"
+    assert rules_of(sch) == ["schedule_kernel", expected]
+    loops = [sch.state.loop(x) for x in sch.get_loops(sch.get_blocks("f")[-1])]
+    assert loops[0].kind == "parallel"
+    assert loops[-1].kind == "vectorized"
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_rows_of_a_causal_reduction_run_in_thread_blocks(name: str) -> None:
+    sch = tw.Schedule(tw.parse(PROGRAMS[name]), tw.Target("simt"))
+    sch.schedule_kernel("f")
+    assert rules_of(sch) == ["schedule_kernel", RULES[name][1]]
+    loops = [sch.state.loop(x) for x in sch.get_loops(sch.get_blocks("f")[-1])]
+    assert {"blockIdx.x", "threadIdx.x"} <= {x.thread for x in loops}
+
+
+def rules_of(sch: tw.Schedule) -> list[str]:
+    """Return the names of the rules of a schedule."""
+    return [g.op for g in sch.trace.groups if g.op.startswith("schedule_")]
+
+
 def test_kernels_with_a_branch_have_no_pattern() -> None:
     assert classify(tw.parse(PROGRAMS["branch"]).prim("f")) == Other()
 

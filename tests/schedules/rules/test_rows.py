@@ -145,6 +145,49 @@ def test_totals_of_one_array_are_summed_in_parallel_parts(name, m):
         np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
 
 
+GRIDS = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def total(x: Buffer[(n, m), f32], w: Buffer[(m,), f32], y: Out[(), f32]):
+    for i in range(n):
+        for k in range(m):
+            with block("sum"):
+                vi, vk = reduce(i), reduce(k)
+                with init(): y[()] = 0.0
+                y[()] += x[vi, vk]
+"""
+
+
+@pytest.mark.parametrize("feature", ["avx2", "avx512"])
+def test_totals_over_two_loops_run_in_parallel_whichever_is_long(feature):
+    func = with_default_schedule(parse(GRIDS), Target("cpu", features=(feature,))).prim("total")
+    kinds = [s.kind for s in walk(func.body) if isinstance(s, For)]
+    assert kinds == ["parallel", "serial", "vectorized", "serial", "vectorized"]
+    kernel = build(func, feature)
+    for n, m in ((0, 3), (3, 0), (1, 1), (7, 13), (1, 40 * PART + 5), (PART + 3, 45), (300, 9001)):
+        x = np.random.default_rng(n).normal(3, 2, (n, m)).astype(np.float32)
+        found, runtime = np.empty((), np.float32), Runtime(threads=2)
+        assert kernel(x, np.ones(m, np.float32), found, runtime=runtime) == 0
+        assert runtime.regions == (n * m > 40 * PART)
+        wide = x.astype(np.float64)
+        bound = 2 * 128 * 2.0**-24 * np.abs(wide).sum()
+        np.testing.assert_allclose(found, wide.sum(), rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("old", ["x[vi, vk]", "x["])
+def test_totals_of_other_elements_than_adjacent_ones_are_not_fused(old):
+    new = {"x[vi, vk]": "x[vi, vk] * w[vk]", "x[": "f32(i64(vk)) * x["}[old]
+    text = GRIDS.replace(old, new)
+    func = with_default_schedule(parse(text), Target("cpu", features=("avx2",))).prim("total")
+    assert func.buffers == ()
+    original = oracles.Original(Program("grid", text), parse(text))
+    n, m = (next(iter(d.free)) for d in original.function.params[0].buffer.shape)
+    kernel = oracles.native(func, "avx2", opt=0)
+    for sizes in ((0, 3), (1, 1), (5, 70)):
+        oracles.run_native(original, kernel, dict(zip((n, m), sizes, strict=True)), "native code")
+
+
 EXTREME = """
 m = symbols("m", lower=0)
 
@@ -171,6 +214,31 @@ def test_packed_partial_results_are_combined_in_parallel_groups(t, low, m):
     kernel = oracles.native(function, "avx2", opt=0)
     (symbol,) = original.function.params[0].buffer.shape[0].free
     oracles.run_native(original, kernel, {symbol: m}, "native code")
+
+
+COLUMNS = """
+k = symbols("k", lower=1)
+
+@prim_func
+def columns(x: Buffer[(1, k), i32], y: Out[(k,), i32]):
+    for i in range(1):
+        for j in range(k):
+            with block("fold"):
+                vi, vj = reduce(1, i), spatial(k, j)
+                with init(): y[vj] = i32(0)
+                y[vj] = y[vj] | x[vi, vj]
+"""
+
+
+def test_columns_of_one_row_are_not_one_result():
+    """The loop over the columns is spatial, so a part of it has no partial result."""
+    kernel = with_default_schedule(parse(COLUMNS), Target("cpu", features=("avx2",)))
+    program = Program("columns", COLUMNS)
+    original = oracles.Original(program, parse(COLUMNS))
+    (symbol,) = original.function.params[1].buffer.shape[0].free
+    native = oracles.native(kernel.prim("columns"), "avx2", opt=0)
+    for k in (1, 7, 70000):
+        oracles.run_native(original, native, {symbol: k}, "native code")
 
 
 WELFORD_ROWS = """
