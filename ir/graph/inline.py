@@ -43,6 +43,7 @@ from .visit import (
     info_terms,
     inner_symbols,
     map_updates,
+    param_symbols,
     renamed_symbol,
     substitute_info,
     symbols_of,
@@ -61,6 +62,7 @@ class _Inliner:
     names: Names
     stack: tuple[str, ...]
     replaced: dict[Value, Operand] = field(default_factory=dict[Value, Operand])
+    depth: int = 0
 
     def __post_init__(self) -> None:
         self.symbol_names = Names(s.name for s in symbols_of(self.caller))
@@ -76,13 +78,20 @@ class _Inliner:
         return operand
 
     def bindings(self, bindings: Sequence[Binding]) -> Iterator[Binding]:
-        inner = Rewriting(operand=self.changed, bindings=lambda b: tuple(self.bindings(b)))
+        inner = Rewriting(operand=self.changed, bindings=self.nested)
         for binding in bindings:
             right = inner.apply(binding.right)
             if isinstance(right, CallGraph):
                 yield from self.call(binding, right)
             else:
                 yield replace(binding, right=right)
+
+    def nested(self, bindings: Sequence[Binding]) -> tuple[Binding, ...]:
+        """Return the bindings of a branch or loop without calls."""
+        self.depth += 1
+        made = tuple(self.bindings(bindings))
+        self.depth -= 1
+        return made
 
     def call(self, binding: Binding, call: CallGraph) -> Iterator[Binding]:
         name, args = call.function, call.args
@@ -176,9 +185,19 @@ class _Inliner:
         return terms
 
     def established(self, callee: GraphFunc, terms: Mapping[Var, SymInt]) -> None:
-        """Add the facts that bindings of the callee establish."""
-        own = (f for f in callee.facts if f.discharge not in _CALLER_CHECKED)
-        self.facts = self.facts.union(Facts(own).substitute(terms))
+        """Add the facts that bindings of the callee establish.
+
+        A call in a branch or loop need not run, so its facts hold only for the symbols that the
+        callee defines.
+        """
+        own = set(inner_symbols(callee.bindings)) - param_symbols(callee)
+        made = (
+            fact
+            for fact in callee.facts
+            if fact.discharge not in _CALLER_CHECKED
+            and (not self.depth or fact.predicate.free & own)
+        )
+        self.facts = self.facts.union(Facts(made).substitute(terms))
 
     def checks(
         self,

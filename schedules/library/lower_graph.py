@@ -86,10 +86,9 @@ def lower_graph(sch: Schedule, function: FunctionRef) -> None:
         sch.legalize(function)
         lift(sch, function)
         sch.fuse_ops(function)
+    if calls_groups(sch.module, name) and not sch.check(FuseTir(function)):
         sch.fuse_tir(function)
-    elif calls_groups(sch.module, name) and not sch.check(FuseTir(function)):
-        sch.fuse_tir(function)
-    else:
+    elif not unlowered:
         return
     own = Module().with_functions(sch.module.graph(name))
     for kernel in sorted(called_kernels(own)):

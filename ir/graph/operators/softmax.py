@@ -11,7 +11,7 @@ from ...loop.nodes import Binary, Buffer, Compare, Element, Number, Unary, Where
 from ...symbolic import Expr
 from ..nodes import Info, Operand, TensorInfo
 from .composition import Composer, narrowed_to, widened
-from .evaluation import Array, Evaluation, accumulator_dtype
+from .evaluation import Array, Evaluation, ReferenceArg, accumulator_dtype
 from .gradients import GradientCall
 from .lowering import Lowering, Source, accumulator, buffer_source, cast_to, divided
 from .operator import Operator, operator
@@ -209,6 +209,10 @@ class LogSoftmax(Operator):
             moved = wide - _row_maximum(wide, axis)
             out = moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))
         return out.astype(x.dtype)
+
+    def canceled(self, operands: tuple[ReferenceArg, ...]) -> Array | None:
+        """Return the largest term of the sum: its logarithm is small, and its rounding is not."""
+        return np.ones_like(operands[0])
 
     def define(self, low: Lowering) -> None:
         """Define three blocks: maximum, sum of exponentials, difference.

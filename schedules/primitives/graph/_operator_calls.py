@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ....ir.graph.builder import equation
@@ -28,12 +28,13 @@ from ....ir.graph.visit import (
     all_values,
     inner_symbols,
     map_updates,
+    param_symbols,
     renamed_symbol,
     substitute_bindings,
     symbols_of,
 )
 from ....ir.identity import Names, UidSource
-from ....ir.symbolic import Bool, Discharge, Facts, conjuncts
+from ....ir.symbolic import Bool, Discharge, Facts, Var, conjuncts
 
 
 class OperatorCalls(ABC):
@@ -119,7 +120,7 @@ class OperatorCalls(ABC):
         The operands are replaced when :meth:`bindings` or :meth:`present` takes a binding.
         """
         lowered, known = self._with_own_symbols(lowered), set(self.facts)
-        own = frozenset(inner_symbols(lowered.bindings)) if self.depth else None
+        own = self._defined(lowered.bindings) if self.depth else None
         self.facts = Facts(
             (f for f in lowered.facts if own is None or f in known or f.predicate.free & own),
             lowered.facts.hints,
@@ -140,6 +141,10 @@ class OperatorCalls(ABC):
             right = MakeTuple(results) if single is None else MatchCast(results[0], infos[0])
             info = TupleInfo(infos) if single is None else infos[0]
             yield replace(binding, value=self.refined(binding.value, info), right=right)
+
+    def _defined(self, bindings: Sequence[Binding]) -> frozenset[Var]:
+        """Return the symbols of bindings that no argument of the function determines."""
+        return frozenset(inner_symbols(bindings)) - param_symbols(self.graph)
 
     def _with_own_symbols(self, lowered: LoweredGraph) -> LoweredGraph:
         """Return bindings whose symbols have names that the function does not use."""

@@ -44,6 +44,7 @@ from ...requirement import Requirement
 from ...state import State
 from ._functions import MAIN, PRIMITIVE, graph_problem
 from ._fused_sizes import FusedSizes
+from .fuse_tir import is_group
 
 _LONGEST = 120
 """The most characters of a function's name that lists all kernels of a group."""
@@ -125,6 +126,7 @@ class FuseOps(Primitive):
         )
 
         NO_UPDATES = "no chosen call updates an argument: the value of a group is one new tensor"
+        NOT_A_GROUP = "the function is not itself a group of ``fuse_ops``: groups are not nested"
 
     function: FunctionRef = MAIN
     bindings: tuple[BindingRef, ...] = ()
@@ -132,6 +134,9 @@ class FuseOps(Primitive):
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the function and the chosen bindings."""
         wrong = list(graph_problem(state, self.function, self.Requires.DATAFLOW_STAGE))
+        if is_group(state.module, self.function.function):
+            message = f"{self.function.function!r} is a group of fuse_ops"
+            wrong.append(Problem(self.Requires.NOT_A_GROUP, message, (self.function,)))
         yield from wrong
         if not wrong and self.bindings:
             graph = state.module.graph(self.function.function)
@@ -189,7 +194,7 @@ class FuseOps(Primitive):
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
         """Yield the automatic grouping of the selected graph."""
         found = state.module.functions.get(selection.function)
-        if isinstance(found, GraphFunc):
+        if isinstance(found, GraphFunc) and not is_group(state.module, found.name):
             yield cls(FunctionRef(selection.function))
 
 

@@ -72,8 +72,9 @@ class FuseTir(Primitive):
     Notes
     -----
     Bodies keep their schedules, and intermediates become buffers of the function; inline them in a
-    later step. Structurally equal functions are added once. The results are the handles of the
-    fused functions. Cost: linear in the size of the kernels.
+    later step. Structurally equal functions are added once. A group that another function calls
+    stays in the module. The results are the handles of the fused functions. Cost: linear in the
+    size of the kernels.
 
     Names elsewhere: TVM ``relax.transform.FuseTIR``; Halide: none.
 
@@ -145,7 +146,9 @@ class FuseTir(Primitive):
         """Fuse each group."""
         graph = state.module.graph(self.function.function)
         groups = self._groups(state.module)
-        base = state.module.without(*groups)
+        others = [g for g in state.module.graphs if g.name != graph.name]
+        kept = {name for name in groups if any(_calls(g, name) for g in others)}
+        base = state.module.without(*(groups.keys() - kept))
         table = KernelTable(base)
         fused: list[FunctionRef] = []
 
@@ -176,9 +179,11 @@ def _calls(graph: GraphFunc, name: str) -> bool:
 
 
 def is_group(module: Module, name: str) -> bool:
-    """Return whether a function is a group of ``fuse_ops``."""
+    """Return whether a function is a group of ``fuse_ops`` without a memory plan of its own."""
     found = module.functions.get(name)
-    return isinstance(found, GraphFunc) and PRIMITIVE in found.attributes
+    if not isinstance(found, GraphFunc):
+        return False
+    return found.stage == "dataflow" and PRIMITIVE in found.attributes
 
 
 def calls_groups(module: Module, name: str) -> bool:

@@ -444,3 +444,38 @@ def two(x: Tensor[(b, s, 4), f32]):
     x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4)
     for name in ("main", "one", "two", "relu"):
         np.testing.assert_array_equal(executable[name](x), np.maximum(x, 0))
+
+
+CALL_IN_BRANCH = """
+n, m = symbols("n m", lower=0)
+
+@graph_func
+def inner(x: Tensor[(n,), f32], y: Tensor[(m,), f32]):
+    fact(n == m, "equal", by="match_cast")
+    same = match_cast(y, Tensor[(n,), f32])
+    z: Tensor[(n,), f32] = add(x, same)
+    return z
+
+@graph_func
+def main(x: Tensor[(n,), f32], y: Tensor[(m,), f32], p: Tensor[(), bool]):
+    u: Tensor[(m,), f32] = negative(y)
+    if p:
+        a: Tensor[(n,), f32] = call(inner, x, y)
+        b: Tensor[(n,), f32] = a
+    else:
+        c: Tensor[(n,), f32] = negative(x)
+        b: Tensor[(n,), f32] = c
+    w: Tensor[(n,), f32] = negative(b)
+    return w, u
+"""
+
+
+def test_a_fact_of_a_callee_in_a_branch_holds_only_there() -> None:
+    exe = compile(parse(CALL_IN_BRANCH))
+    w, u = exe(ones(3), ones(3), np.array(True))
+    assert (w.tolist(), u.tolist()) == ([-2.0] * 3, [-1.0] * 3)
+    for n, m in ((3, 3000), (3000, 3)):
+        w, u = exe(ones(n), ones(m), np.array(False))
+        assert (w.tolist(), u.tolist()) == ([1.0] * n, [-1.0] * m)
+        with pytest.raises(CheckError, match=r"m == n|n == m"):
+            exe(ones(n), ones(m), np.array(True))

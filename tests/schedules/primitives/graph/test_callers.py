@@ -1,5 +1,7 @@
 """Tests of graph steps that change a kernel and adapt its callers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -325,6 +327,47 @@ def test_fuse_ops_rejects_a_group_of_one_call():
     )
 
 
+def test_fuse_ops_rejects_a_group():
+    schedule = lowered(CHAIN)
+    (group,) = schedule.fuse_ops(MAIN)
+    message = f"{group.function!r} is a group of fuse_ops"
+    rejected(schedule, FuseOps(group), FuseOps.Requires.NOT_A_GROUP, message)
+
+
+def test_a_group_with_a_memory_plan_is_not_fused():
+    schedule = lowered(CHAIN)
+    (group,) = schedule.fuse_ops(MAIN)
+    schedule.plan_memory(group)
+    assert schedule.fuse_tir(MAIN) == ()
+    schedule.default_schedule()
+    assert same(schedule, X)
+
+
+def test_a_program_with_nested_groups_compiles():
+    text = """
+n = symbols("n", lower=0)
+
+@graph_func(primitive=True)
+def inner(x: Tensor[(n, 8), f32]):
+    u = negative(x)
+    return u
+
+@graph_func(primitive=True)
+def outer(x: Tensor[(n, 8), f32]):
+    v: Tensor[(n, 8), f32] = call(inner, x)
+    w = exp(v)
+    return w
+
+@graph_func
+def main(x: Tensor[(n, 8), f32]):
+    y: Tensor[(n, 8), f32] = call(outer, x)
+    z = relu(y)
+    return z
+"""
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 8)
+    np.testing.assert_allclose(compile(parse(text))(x), np.exp(-x), rtol=1e-6)
+
+
 def test_fuse_ops_rejects_paths_that_leave_the_group():
     schedule = lowered(CHAIN.replace("y = add(u, t)", "w = negative(u)\n    y = add(w, t)"))
     ends = (binding(schedule, "u"), binding(schedule, "y"))
@@ -391,3 +434,31 @@ def test_a_fused_kernel_has_all_origins(name):
     schedule.fuse_ops(MAIN)
     (kernel,) = schedule.fuse_tir(MAIN)
     assert origins <= schedule.module.prim(kernel.function).origins
+
+
+def test_fuse_tir_keeps_a_group_that_another_function_calls():
+    module = parse("""
+n = symbols("n", lower=0)
+
+@graph_func
+def main(x: Tensor[(n,), f32]):
+    a = relu(x)
+    y = negative(a)
+    return y
+""")
+    schedule = Schedule(module)
+    schedule.legalize()
+    (group,) = schedule.fuse_ops()
+    other = replace(schedule.module.graph("main"), name="other")
+    schedule = Schedule(schedule.module.with_functions(other))
+    (kernel,) = schedule.fuse_tir(MAIN)
+    assert not violations(schedule.module)
+    assert group.function in schedule.module.functions
+    schedule.fuse_tir(FunctionRef("other"))
+    assert not violations(schedule.module)
+    assert group.function not in schedule.module.functions
+    assert kernel.function in schedule.module.functions
+    x = np.array([-1.0, 2.0], np.float32)
+    for name in ("main", "other"):
+        (found,) = run_graph(schedule.module, (x,), function=name)
+        assert found.tolist() == [0.0, -2.0]
