@@ -176,7 +176,7 @@ class Schedule(ScheduleMethods):
     def verify(
         self,
         *,
-        runs: int = 3,
+        runs: int = 4,
         seed: int = 0,
         limit: float = 3e6,
         progress: ProgressOption = None,
@@ -186,7 +186,7 @@ class Schedule(ScheduleMethods):
         Parameters
         ----------
         runs : int
-            The number of runs per function, at different sizes if it has symbols.
+            The number of runs per function; sizes are a prime, 0, 1, a prime above 32, and so on.
         seed : int
             The seed of the random sizes and data.
         limit : float

@@ -274,10 +274,19 @@ class State:
             return {}
         return {v.name: v for v in tree_of(function).symbols()}
 
-    def follow(self, ref: Handle) -> tuple[Handle, ...]:
-        """Return the current successors of a handle: itself, its replacements, or none."""
+    def follow(self, ref: Handle, since: State | None = None) -> tuple[Handle, ...]:
+        """Return the current successors of a handle: itself, its replacements, or none.
+
+        Parameters
+        ----------
+        ref : Handle
+            The handle.
+        since : State, optional
+            The earlier state of which it is a handle; by default the start. An earlier function of
+            the same name may have had a part of the same number.
+        """
         found: list[Handle] = [ref]
-        for move in self.moves:
+        for move in self.moves[0 if since is None else len(since.moves) :]:
             found = [new for old in found for new in _moved(move, old)]
         return tuple(found)
 

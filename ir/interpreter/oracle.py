@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -102,7 +102,12 @@ class Verdict:
 
 
 def interpreted(
-    module: Module, name: str, inputs: Sequence[Array | int], *, rounded: bool = True
+    module: Module,
+    name: str,
+    inputs: Sequence[Array | int],
+    *,
+    rounded: bool = True,
+    symbols: Mapping[str, int] | None = None,
 ) -> Exact:
     """Run a function in the interpreter, first exactly, then with random rounding.
 
@@ -118,6 +123,8 @@ def interpreted(
         Its arguments; they are not modified.
     rounded : bool
         Whether to estimate the allowed errors; if not, they are 0.
+    symbols : mapping, optional
+        The values of symbols of a loop-level function that its arguments do not determine.
 
     Examples
     --------
@@ -138,13 +145,13 @@ def interpreted(
     """
     function = module.functions[name]
     started = time.monotonic()
-    values = _run(module, function, inputs, None)
+    values = _run(module, function, inputs, symbols, None)
     taken = time.monotonic() - started
     types = _types(function, values)
     if not rounded:
         return Exact(values, tuple(np.zeros_like(_parts(v), np.float64) for v in values), "")
     count = FEW if taken > LONG else MANY
-    runs = [_run(module, function, inputs, Rounding(seed)) for seed in range(count)]
+    runs = [_run(module, function, inputs, symbols, Rounding(seed)) for seed in range(count)]
     allowed = tuple(_allowance(v, [run[k] for run in runs], types[k]) for k, v in enumerate(values))
     text = (
         f"{SPREADS[count]:g} standard deviations of {count} runs in which every operation rounds "
@@ -159,14 +166,18 @@ def _units(types: Sequence[DType]) -> str:
 
 
 def _run(
-    module: Module, function: Function, inputs: Sequence[Array | int], rounding: Rounding | None
+    module: Module,
+    function: Function,
+    inputs: Sequence[Array | int],
+    symbols: Mapping[str, int] | None,
+    rounding: Rounding | None,
 ) -> tuple[Array, ...]:
     if isinstance(function, GraphFunc):
         given = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
         results = run_graph(module, given, function=function.name, precise=True, rounding=rounding)
         return tuple(np.asarray(r) for r in cast("tuple[Array, ...]", results))
     arrays = [x for x in inputs if isinstance(x, np.ndarray)]
-    scalars = _scalars(function, inputs)
+    scalars = {**_scalars(function, inputs), **(symbols or {})}
     found = call_prim(function, arrays, scalars, precise=True, rounding=rounding)
     access = [p.access for p in function.params if isinstance(p, BufferParam)]
     written = (mode for mode in access if mode != "in")

@@ -87,6 +87,9 @@ def _text(node: Any) -> str:
         case _ if isinstance(node, _STATEMENTS):
             printer.statement(node, frozenset())
             return "\n".join(out.lines)
+        case loop.Reducer():
+            printer.reducer(node)
+            return "\n".join(out.lines)
         case _ if isinstance(node, _ELEMENTS):
             return Elements(terms).text(node)
         case loop.IndexMap():
@@ -205,6 +208,9 @@ def _label(node: Any) -> str:
         case loop.If() | loop.Let() | loop.Bind():
             head = _text(node).split("\n", 1)[0]
             return head.removeprefix("if ").removeprefix("with ").removesuffix(":")
+        case loop.Reducer():
+            values = ", ".join(f"{x.name}: {x.dtype}" for x in (*node.left, *node.right))
+            return f"{node.name}: {values}"
         case _ if isinstance(node, _ELEMENTS):
             return f"{_text(node)}: {node.dtype}"
         case _:

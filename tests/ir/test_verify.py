@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
 
+import tilewright
 from tilewright.errors import MalformedProgramError
 from tilewright.ir.graph.rules import RULES as GRAPH_RULES
 from tilewright.ir.loop.rules import RULES as LOOP_RULES
 from tilewright.ir.module import Module
-from tilewright.ir.verify import IllFormedProgramError, verify, violations
+from tilewright.ir.structural_hash import structural_hash
+from tilewright.ir.verify import IllFormedProgramError, Violation, verify, violations
 
 from tests.ir.script.texts import unverified as parse
 
@@ -98,3 +101,31 @@ def test_a_well_formed_program_passes() -> None:
     module = parse(LOOP.replace("Buffer", "InOut"))
     assert violations(module) == ()
     verify(module)
+
+
+@pytest.mark.parametrize("target", ["cpu", "simt"])
+def test_each_door_checks_a_module_once(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser, a schedule and the compiler check a program; none checks it again."""
+    counts: Counter[str] = Counter()
+
+    def counted(module: Module) -> tuple[Violation, ...]:
+        counts[structural_hash(module)] += 1
+        return violations(module)
+
+    monkeypatch.setattr("tilewright.ir.verify.violations", counted)
+    module = tilewright.parse(LOOP.replace("Buffer", "InOut"))
+    assert list(counts.values()) == [1]
+    built = Module().with_functions(replace(module.prim("f"), name="built"))
+    for program in (module, built):
+        for _ in range(2):
+            tilewright.compile(program, target)
+            tilewright.Schedule(program)
+    own = {structural_hash(program) for program in (module, built)}
+    assert own <= set(counts)
+    assert set(counts.values()) == {1}
+
+
+@pytest.mark.parametrize("door", ["parse", "Schedule", "compile"])
+def test_each_door_rejects_an_ill_formed_program(door: str) -> None:
+    with pytest.raises(IllFormedProgramError, match="has access mode 'in' but is written"):
+        getattr(tilewright, door)(LOOP if door == "parse" else parse(LOOP))

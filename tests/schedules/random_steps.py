@@ -246,7 +246,7 @@ def _sample_partitioned_tile(rng: random.Random, state: State) -> Primitive | No
         return None
     loop, extent = found
     n = rng.randint(2, 4)
-    factor = rng.choice([k for k in range(1, extent + 1) if extent % k == 0])
+    factor = rng.choice([k for k in range(1, extent + 1) if extent % k == 0] or [1])
     if rng.random() < 0.2:
         factor = rng.randint(1, 8)
     return _step("sample_partitioned_tile", loop, n, rng.randint(1, n - 1), factor)

@@ -108,6 +108,52 @@ def test_a_function_too_large_to_interpret_is_reported_as_skipped() -> None:
     assert "iterations exceed the limit" in reason
 
 
+COPIES = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def copies(x: Buffer[(n,), i32], z: Buffer[(m,), i32], y: Out[(n,), i32]):
+    for i in range(n):
+        with block("copy"):
+            vi = spatial(i)
+            y[vi] = READ
+"""
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_default_sizes_are_a_prime_zero_one_and_several_vectors(seed: int) -> None:
+    text = COPIES.replace("READ", "x[vi]")
+    found = verify(parse(text), parse(text), seed=seed)
+    prime, zero, one, large = (c.sizes for c in found.compared)
+    assert set(prime.values()) <= {2, 3, 5, 7, 11, 13}
+    assert 0 in zero.values()
+    assert 1 in one.values()
+    assert min(large.values()) > 32
+    assert found.skipped == ()
+
+
+GATHER = """
+m = symbols("m", lower=0)
+
+@prim_func
+def gather(x: Buffer[(3,), i32], z: Buffer[(m,), i32], y: Out[(3,), i32]):
+    for i in range(3):
+        with checked(x[i], 0, m) as p:
+            with block("copy"):
+                vi, vp = spatial(i), spatial(m, p)
+                y[vi] = z[vp]
+"""
+
+
+def test_sizes_that_the_original_program_rejects_are_reported() -> None:
+    found = verify(parse(GATHER), parse(GATHER))
+    ((name, reason),) = found.skipped
+    assert name == "gather"
+    assert reason.startswith("m = 0 is rejected before the steps: ")
+    assert f"gather: not run, {reason}" in str(found)
+    assert len(found.compared) == 4
+
+
 def test_nothing_to_compare_is_reported() -> None:
     sch = schedule(MATMUL)
     assert str(sch.verify()) == "nothing changed"
@@ -165,6 +211,24 @@ def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):
     assert {0, 1} <= set(sizes)
     assert {37, 41, 43} & set(sizes)
     assert {2, 3, 5, 7, 11, 13} & set(sizes)
+
+
+@pytest.mark.parametrize("condition", ["m == 0", "m == 1", "m > 32"])
+def test_a_program_that_is_wrong_only_at_some_sizes_is_found(condition: str) -> None:
+    text = """
+m = symbols("m", lower=0)
+@prim_func
+def f(x: Buffer[(m,), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        y[i] = where(condition({}), 1.0, 2.0)
+"""
+    found = verify(parse(text.format("m < 0")), parse(text.format(condition)), runs=6)
+    relation, value = condition.split()[1:]
+    for c in found.compared:
+        m = c.sizes["m"]
+        assert c.ok == (m <= int(value) if relation == ">" else m != int(value))
+    with pytest.raises(VerificationError, match="WRONG"):
+        found.required()
 
 
 def test_a_step_that_drops_the_init_of_an_empty_reduction_is_found() -> None:

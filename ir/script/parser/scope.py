@@ -195,6 +195,10 @@ class Scope:
         if found is not None:
             return found
         shown = _dtype_text(node) if name is None else name
+        if name is None and shown in DTYPES:
+            raise self.source.error(
+                node, f"expected the name of a dtype, got {describe(node)}", f"write {shown}"
+            )
         raise unknown_name(self.source, node, "dtype", shown, DTYPES, others=DTYPE_NAMES)
 
     def string(self, node: ast.expr) -> str:
@@ -262,6 +266,12 @@ class Scope:
             case ast.Call() if called_name(node) == "expr":
                 (inner,) = Arguments(self.source, node, "expr(term)").take(1)
                 return self.expr(inner)
+            case ast.Name(id=name) if name not in self.variables and (
+                dtype := name if name in DTYPES else DTYPE_NAMES.get(name)
+            ):
+                raise self.source.error(
+                    node, f"a dtype as an attribute is a string, got {name}", f'write "{dtype}"'
+                )
             case _:
                 return self.expr(node)
 

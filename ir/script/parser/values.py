@@ -53,7 +53,7 @@ class ValueReader:
             raise self.source.error(
                 node,
                 f"expected a value name, got {describe(node)}",
-                "attributes are passed by name: y = cast(x, dtype=f16)"
+                "attributes are passed by name: y = cast(x, dtype='f16')"
                 if text
                 else "bind the expression to a name first: t = relu(x)",
             )

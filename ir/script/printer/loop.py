@@ -236,7 +236,7 @@ class LoopPrinter:
                 self._header(block)
                 parts = scanning(block) or scattering(block)
                 if parts is not None and not is_named(parts.reducer):
-                    self._reducer(parts.reducer)
+                    self.reducer(parts.reducer)
                 self._init(block)
                 if parts is not None:
                     self._updates[without_lets(block.body)] = parts
@@ -244,8 +244,8 @@ class LoopPrinter:
         for iter_var in block.iters:
             self._terms.release(iter_var.var)
 
-    def _reducer(self, reducer: Reducer) -> None:
-        """Print the definition of a reducer that is not in the table."""
+    def reducer(self, reducer: Reducer) -> None:
+        """Print the definition of a reducer."""
         check = self._terms.check
         names = [f"{check(x.name, 'value')}: {x.dtype}" for x in (*reducer.left, *reducer.right)]
         identity = [self._elements.text(n, n.dtype) for n in reducer.identities]

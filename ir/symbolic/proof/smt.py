@@ -45,11 +45,16 @@ def decide(goal: Goal, budget_ms: int) -> Proof | None:
 
 
 class _Translation:
-    """Terms as z3 formulas; ``side`` collects constraints of symbols and divisors."""
+    """Terms as z3 formulas; ``side`` collects constraints of symbols and divisors.
+
+    Symbols are numbered by first occurrence, because z3's search depends on the names of constants:
+    the answer must not depend on how many other symbols were created, or on how they are called.
+    """
 
     def __init__(self, context: z3.Context) -> None:
         self.context = context
         self.done: dict[Term, z3.ExprRef] = {}
+        self.symbols = 0
         self.side: list[z3.BoolRef] = []
 
     def condition(self, root: Term) -> z3.BoolRef:
@@ -77,7 +82,8 @@ class _Translation:
         import z3
 
         if v not in self.done:
-            unknown = z3.Int(f"{v.name}_{v.serial}", self.context)
+            unknown = z3.Int(f"x{self.symbols}", self.context)
+            self.symbols += 1
             self.done[v] = unknown
             if v.lower is not None:
                 self.side.append(unknown >= v.lower)

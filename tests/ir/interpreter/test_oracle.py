@@ -8,6 +8,7 @@ import pytest
 import tilewright as tw
 from tilewright.ir.interpreter import Exact, compare, interpreted
 from tilewright.ir.interpreter.rounding import gamma
+from tilewright.ir.interpreter.translation import InterpreterInputError
 
 MATMUL = """
 n = symbols("n", lower=1)
@@ -110,6 +111,31 @@ def test_the_rounding_of_canceled_values_is_allowed(count: int, kind: str) -> No
     assert not compare([got + 10 * 2.0**-24 * np.abs(x)], exact).agrees
 
 
+LOG_SOFTMAX = """
+n = symbols("n", lower=1)
+
+@graph_func
+def main(x: Tensor[(n, 3), f32], p: Tensor[(n, 3), bool]):
+    y = log_softmax(x, axis=1)
+    z = where(p, y, 0.0)
+    return z
+"""
+
+
+def test_the_rounding_of_a_sum_near_one_is_allowed() -> None:
+    """The logarithm of 1 + 0.005 is small, the rounding of the sum is not."""
+    x = np.zeros((500, 3), np.float32)
+    x[:, 1:] = -np.linspace(5.0, 7.0, 1000, dtype=np.float32).reshape(500, 2)
+    p = np.zeros((500, 3), bool)
+    p[::4, 0] = True
+    module = tw.parse(LOG_SOFTMAX)
+    exact = interpreted(module, "main", [x, p])
+    got = tw.compile(module)(x, p)
+    assert compare([got], exact).agrees
+    assert (exact.allowed[0] <= 64 * 2.0**-24).all()
+    assert not compare([got + 128 * 2.0**-24 * p], exact).agrees
+
+
 def test_any_order_of_a_sum_of_positive_terms_agrees() -> None:
     """Terms of one sign maximize the rounding errors of the running sum."""
     x = np.abs(draw(1000))
@@ -163,3 +189,19 @@ def test_rounding_of_tensors_of_rank_0() -> None:
     exact = interpreted(module, "main", [np.array(2, np.float32)])
     assert exact.values[0] == 9
     assert exact.allowed[0] > 0
+
+
+def test_values_of_symbols_that_no_argument_determines() -> None:
+    module = tw.parse("""
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(n + 2,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = x[i] + x[i + 2]
+""")
+    x = draw(6)
+    exact = interpreted(module, "f", [x], symbols={"n": 4})
+    assert compare([x[:4] + x[2:]], exact).agrees
+    with pytest.raises(InterpreterInputError, match="determines n"):
+        interpreted(module, "f", [x])

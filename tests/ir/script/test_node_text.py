@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 
 from tilewright.errors import visible
-from tilewright.ir.dtype import f32
+from tilewright.ir.dtype import bool_, f32, i64
 from tilewright.ir.graph import nodes as graph
 from tilewright.ir.graph.nodes import CallableInfo, GraphFunc, ObjectInfo, TensorInfo, Value
 from tilewright.ir.graph.plan import plan_memory
 from tilewright.ir.loop.builder import Builder
+from tilewright.ir.loop.combiners import named_reducer, reducer_of
 from tilewright.ir.loop.nodes import Binary, Block, Buffer, IndexMap, Number, PrimFunc, Range
 from tilewright.ir.loop.visit import walk
 from tilewright.ir.module import Module
@@ -195,6 +196,41 @@ def test_variables_of_equal_name_print():
     twice.compute(y, lambda _: Number(0.0, f32))
     func = twice.finish()
     assert "two variables named" not in str(func)
+
+
+HALVES = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(n,), f32], y: Out[(), f32]):
+    for i in range(n):
+        with block("y"):
+            vi = reduce(i)
+            @reducer(identity=(0.0,), commutative=False)
+            def joined(a: f32, b: f32):
+                t = a * 0.5
+                return t + b
+            with init(): y[()] = 0.0
+            y[()] = joined(x[vi])
+"""
+
+
+def test_a_reducer_prints_as_its_definition():
+    module = parse(HALVES)
+    (block,) = (s for s in walk(module.prims[0].body) if isinstance(s, Block))
+    assert block.reducer is not None
+    assert str(block.reducer).splitlines() == [
+        "@reducer(identity=(0.0,), commutative=False)",
+        "def joined(a: f32, b: f32):",
+        "    t = a * 0.5",
+        "    return t + b",
+    ]
+    assert repr(block.reducer) == "<Reducer joined: a: f32, b: f32>"
+
+
+@pytest.mark.parametrize("reducer", [named_reducer("argmax", (f32, i64)), reducer_of("and", bool_)])
+def test_reducers_of_the_table_print(reducer):
+    assert f"def {reducer.name}(" in str(reducer)
 
 
 def test_a_malformed_node_has_a_label():

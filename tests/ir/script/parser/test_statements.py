@@ -101,7 +101,34 @@ def test_a_negative_extent_of_a_shape(program: str) -> None:
 def test_an_attribute_passed_as_a_value() -> None:
     with pytest.raises(ParseError) as caught:
         parse('@graph_func\ndef f(x: Tensor[(4,), f32]):\n    y = cast(x, "f16")\n    return y')
-    assert caught.value.hint == "attributes are passed by name: y = cast(x, dtype=f16)"
+    assert caught.value.hint == "attributes are passed by name: y = cast(x, dtype='f16')"
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("bool", "bool"), ("f16", "f16"), ("int32", "i32")])
+def test_a_dtype_as_an_attribute_is_a_string(name: str, dtype: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse(
+            "@graph_func\ndef f(x: Tensor[(4,), f32]):\n"
+            f"    y = cast(x, dtype={name})\n    return y"
+        )
+    assert caught.value.message == f"a dtype as an attribute is a string, got {name}"
+    assert caught.value.hint == f'write "{dtype}"'
+
+
+def test_a_symbol_named_as_a_dtype_is_an_attribute() -> None:
+    text = (
+        'i8 = symbols("i8", lower=1)\n@prim_func\ndef f(y: Out[(i8,), f32]):\n'
+        '    for i in range(i8):\n        with block("b", extent=i8):\n'
+        "            v = spatial(i)\n            y[v] = 0.0"
+    )
+    assert "extent=i8" in str(parse(text).prims[0])
+
+
+def test_a_dtype_of_an_annotation_is_a_name() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse('@graph_func\ndef f(x: Tensor[(4,), "bool"]):\n    return x')
+    assert caught.value.message == "expected the name of a dtype, got 'bool'"
+    assert caught.value.hint == "write bool"
 
 
 def test_an_operator_by_its_name_in_numpy() -> None:
