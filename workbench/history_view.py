@@ -17,10 +17,9 @@ START = "start"
 
 @dataclass(slots=True)
 class HistoryView:
-    """Step durations, measured times and verdicts by history node."""
+    """Step durations and verdicts by history node."""
 
     milliseconds: dict[str, float] = field(default_factory=dict[str, float])
-    microseconds: dict[str, float] = field(default_factory=dict[str, float])
     verified: dict[str, bool] = field(default_factory=dict[str, bool])
     revision: int = 0
     _details: dict[str, str] = field(default_factory=dict[str, str])
@@ -57,7 +56,6 @@ class HistoryView:
             label=START if root else node.step.op,
             detail=title if root else self._detail(node),
             steps=1 if root or not isinstance(node.step, Group) else len(node.step),
-            microseconds=self.microseconds.get(node.id),
             verified=self.verified.get(node.id),
         )
 
@@ -67,11 +65,6 @@ class HistoryView:
             text = last_text(node.state.trace, node.step)
             self._details[node.id] = text[text.index("(", text.index("sch.")) :]
         return self._details[node.id]
-
-    def record_measurement(self, node: str, microseconds: float) -> None:
-        """Record the measured time of a state."""
-        self.microseconds[node] = microseconds
-        self.revision += 1
 
     def record_verdict(self, node: str, *, agrees: bool) -> None:
         """Record whether the compiled state agrees with the interpreter."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,40 +22,89 @@ INTEGER_LIMIT = 2
 """The exclusive upper bound of random integers, which may be indices into any table or a mask."""
 
 
+MEMORY_FRACTION = 0.5
+"""The fraction of physical memory that arguments may use; more could end the Jupyter kernel."""
+
+TEMPORARY_BYTES = {"float": 16, "complex": 64}
+"""The size of the temporary arrays per element that is drawn; 8 for other dtypes."""
+
+
 class NoSampleError(TilewrightError):
     """A parameter whose sample value cannot be derived."""
 
     title = "Missing sample"
 
 
+class _Draw:
+    """Random arrays that together use at most a part of the memory."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+        self._left = self._limit = int(_physical_memory() * MEMORY_FRACTION)
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: DType) -> Array:
+        """Return a random array for the parameter with this name."""
+        if any(size < 0 for size in shape):
+            raise SizeError(
+                f"the shape is {shape}, but sizes are at least 0",
+                where=f"parameter {name!r}",
+                hint="choose larger values of the symbols",
+            )
+        count = math.prod(shape)
+        needed = storage_bytes(count, dtype)
+        kind = "float" if dtype.is_float else "complex" if dtype.is_complex else ""
+        error = OutOfMemoryError(
+            f"cannot allocate the {needed:,} bytes of shape {shape} and dtype {dtype}: random "
+            f"arguments and their computation use at most {self._limit:,} bytes",
+            where=f"parameter {name!r}",
+            hint="choose smaller values of the symbols",
+        )
+        if needed + count * TEMPORARY_BYTES.get(kind, 8) > self._left:
+            raise error
+        self._left -= needed
+        try:
+            return _random(shape, dtype, self._random)
+        except MemoryError:
+            raise error from None
+
+
+def _physical_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def sample_inputs(function: Function, samples: Samples, seed: int = 0) -> tuple[Array | int, ...]:
-    """Return random positional arguments of a call."""
-    draw = np.random.default_rng(seed)
+    """Return random positional arguments of a call.
+
+    Raises
+    ------
+    OutOfMemoryError
+        If they use more than a fraction of the physical memory; nothing is allocated for the
+        parameter that exceeds it.
+    """
+    draw = _Draw(seed)
     if isinstance(function, GraphFunc):
         infos = ((p.value.name, p.value.info) for p in function.params if p.access != "out")
         return tuple(_of_info(name, info, samples, draw) for name, info in infos)
     return tuple(_of_prim(function, samples, draw))
 
 
-def _of_prim(
-    function: PrimFunc, samples: Samples, draw: np.random.Generator
-) -> Iterator[Array | int]:
+def _of_prim(function: PrimFunc, samples: Samples, draw: _Draw) -> Iterator[Array | int]:
     for param in function.params:
         if not isinstance(param, BufferParam):
             yield samples[param.var.name]
         elif param.access != "out":
             buffer = param.buffer
             shape = _sizes(buffer.name, buffer.shape, samples)
-            yield _array(buffer.name, shape, buffer.dtype, draw)
+            yield draw.array(buffer.name, shape, buffer.dtype)
 
 
-def _of_info(name: str, info: Info, samples: Samples, draw: np.random.Generator) -> Array | int:
+def _of_info(name: str, info: Info, samples: Samples, draw: _Draw) -> Array | int:
     match info:
         case TensorInfo() if info.shape is not None and info.elements is not None:
             values = np.array(_sizes(name, info.elements, samples), info.dtype.numpy)
             return values.reshape(_sizes(name, info.shape, samples))
         case TensorInfo() if info.shape is not None:
-            return _array(name, _sizes(name, info.shape, samples), info.dtype, draw)
+            return draw.array(name, _sizes(name, info.shape, samples), info.dtype)
         case PrimInfo() if info.value is not None:
             return _sizes(name, (info.value,), samples)[0]
         case _:
@@ -69,24 +119,6 @@ def _sizes(name: str, shape: tuple[Expr, ...], samples: Samples) -> tuple[int, .
             f"the shape of {name!r} contains a symbol without a sample value", where=name
         )
     return defined
-
-
-def _array(name: str, shape: tuple[int, ...], dtype: DType, draw: np.random.Generator) -> Array:
-    if any(size < 0 for size in shape):
-        raise SizeError(
-            f"the shape is {shape}, but sizes are at least 0",
-            where=f"parameter {name!r}",
-            hint="choose larger values of the symbols",
-        )
-    try:
-        return _random(shape, dtype, draw)
-    except (MemoryError, ValueError) as error:  # ValueError: larger than the address space
-        needed = storage_bytes(math.prod(shape), dtype)
-        raise OutOfMemoryError(
-            f"cannot allocate the {needed:,} bytes of shape {shape} and dtype {dtype}",
-            where=f"parameter {name!r}",
-            hint="choose smaller values of the symbols",
-        ) from error
 
 
 def _random(shape: tuple[int, ...], dtype: DType, draw: np.random.Generator) -> Array:

@@ -22,13 +22,14 @@ from .protocol_runs import (
     Heat,
     KernelRule,
     Measurement,
+    MeasurementRecord,
     MeasureOptions,
     SimilarKernels,
     TargetOption,
     Verdict,
 )
 
-VERSION = 5
+VERSION = 6
 
 SPAN_KINDS = ("loop", "block", "buffer", "binding")
 """The kinds of spans; the binary form stores the position in this tuple."""
@@ -347,7 +348,6 @@ class HistoryNode:
     label: str
     detail: str
     steps: int
-    microseconds: float | None
     verified: bool | None
 
 
@@ -497,6 +497,7 @@ class Update:
     setup: Setup | None = None
     measure_options: MeasureOptions | None = None
     measurement: Measurement | None = None
+    records: list[MeasurementRecord] | None = None
     heat: Heat | None = None
     rule: KernelRule | None = None
     similar: SimilarKernels | None = None

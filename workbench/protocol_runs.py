@@ -56,6 +56,24 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasurementRecord:
+    """A measurement that the session keeps, by its history node, function, sizes, and conditions.
+
+    ``whole`` is true if the entire program was measured, not one kernel. ``microseconds`` is the
+    median of a call.
+    """
+
+    key: str
+    state: str
+    function: str
+    shapes: str
+    conditions: str
+    microseconds: float
+    emulated: bool
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CallTime:
     """The time of one call of a kernel, in µs, and the operations of the graph that it computes."""
 

@@ -205,6 +205,14 @@ class LoadTrace:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowMeasurement:
+    """A request to show a measurement that the session keeps."""
+
+    type: Literal["show_measurement"]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Dismiss:
     """A request to remove an entry of the Problems panel."""
 
@@ -231,5 +239,6 @@ Request: TypeAlias = (
     | ApplyToSimilar
     | SaveTrace
     | LoadTrace
+    | ShowMeasurement
     | Dismiss
 )

@@ -17,6 +17,7 @@ from .graph_view import graph_view
 from .heat import heat_view
 from .history_view import HistoryView
 from .jobs import Jobs
+from .measurement_records import MeasurementRecords
 from .problem_view import launch_key, launch_problems, launch_view
 from .render import Samples
 from .shown import Shown
@@ -31,6 +32,7 @@ class DisplayedSession(Protocol):
     history_view: HistoryView
     shown: Shown
     jobs: Jobs
+    records: MeasurementRecords
     jumps: dict[str, str]
 
     @property
@@ -211,6 +213,7 @@ SECTIONS: Final = (
         lambda s: s.measure_options_view(),
     ),
     Section("measurement", lambda s: s.shown.measurement, lambda s: s.shown.measurement),
+    Section("records", lambda s: s.records.revision, lambda s: s.records.view()),
     Section("heat", lambda s: (s.graph, s.shown.profile), _heat_view),
     Section("similar", lambda s: id(s.shown.similar), lambda s: s.shown.similar),
     Section("rule", _rule_key, lambda s: s.rule()),

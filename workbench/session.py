@@ -23,6 +23,7 @@ from .bench import Bench
 from .editor import Editor
 from .jobs import Progress
 from .lowered_texts import LoweredTexts
+from .measurement_records import MeasurementRecords, Record
 from .protocol import VERSION, Document, Tone, Update
 from .protocol_runs import Measurement
 from .rates import with_rates
@@ -46,6 +47,7 @@ from .requests import (
     Select,
     SetMeasureOptions,
     SetTarget,
+    ShowMeasurement,
     UseRule,
 )
 from .serialization import ProtocolError, decode, is_message
@@ -90,6 +92,7 @@ class Session(Editor):
         self._moved = False
         self._lowered_texts = LoweredTexts(bench.target)
         self._lower_job = ""
+        self.records = MeasurementRecords()
         self._timer: threading.Timer | None = None
         super().__init__(schedule, bench, title)
         schedule.subscribe(self._head_moved)
@@ -151,7 +154,10 @@ class Session(Editor):
         self.refresh()
 
     def _send(self, reply: int, started: float) -> Update:
-        self._seen = self.schedule.head.id
+        head = self.schedule.head.id
+        if head != self._seen and (record := self.records.last(head)) is not None:
+            self._show(record)
+        self._seen = head
         update, buffers = self._diff.update(self, reply, started)
         self.publish(update, buffers)
         return update
@@ -200,6 +206,8 @@ class Session(Editor):
                 self._save(kind)
             case LoadTrace(text=text):
                 self._load(text)
+            case ShowMeasurement(key=key):
+                self._show_measurement(key)
             case Dismiss(key=key):
                 self.shown.problems = tuple(p for p in self.shown.problems if p.key != key)
                 self.shown.dismissed |= {key}
@@ -299,13 +307,11 @@ class Session(Editor):
 
         def work(progress: Progress) -> None:
             measurement = self._bench.measure(head, function.name, samples, progress, options)
-            self.history_view.record_measurement(head.id, measurement.median)
             compiled = self.rules.program(head.state)
             measurement = with_rates(measurement, compiled.module, self.shown.samples)
             with self.lock:
                 self.rules.record(measurement, head.state, compiled.module.functions)
-                self.shown.measurement = measurement
-                self.shown.profile = Profile(measurement, compiled)
+                self._show(self.records.add(measurement, compiled))
                 self._announce_measurement(measurement)
 
         self.jobs.start("Measure", work)
@@ -321,10 +327,24 @@ class Session(Editor):
             measurement = with_rates(measurement, head.state.module, self.shown.samples)
             with self.lock:
                 self.rules.record(measurement, head.state, {})
-                self.shown.measurement = measurement
+                self._show(self.records.add(measurement, None))
                 self._announce_measurement(measurement)
 
         self.jobs.start(f"Measure {name}", work)
+
+    def _show(self, record: Record) -> None:
+        """Show a measurement; the graph keeps the colors of the last one of an entire call."""
+        self.shown.measurement = record.measurement
+        if record.compiled is not None:
+            self.shown.profile = Profile(record.measurement, record.compiled)
+
+    def _show_measurement(self, key: str) -> None:
+        record = self.records.get(key)
+        if record is None:
+            raise ProtocolError(
+                f"no measurement {key!r} is kept", hint="choose one of the list in Kernels"
+            )
+        self._show(record)
 
     def _announce_measurement(self, measurement: Measurement) -> None:
         milliseconds = measurement.median / 1e3

@@ -46,7 +46,8 @@ def _headline(session: Session) -> str:
         handle = to_view(state, shown.selection)
         words.append(f"{handle.kind} {handle.name} selected")
     if shown.measurement is not None:
-        words.append(f"{shown.measurement.median:.1f} µs at {shown.measurement.shapes}")
+        milliseconds = shown.measurement.median / 1e3
+        words.append(f"{milliseconds:.3g} ms at {shown.measurement.shapes}")
     if shown.verdict is not None:
         words.append(
             "matches the interpreter" if shown.verdict.agrees else "DIFFERS from the interpreter"

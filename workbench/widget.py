@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,10 @@ class Workbench(anywidget.AnyWidget):
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
     _height = traitlets.Int(0).tag(sync=True)
+    _id = traitlets.Unicode().tag(sync=True)
+    """The id of the widget's model, by which the browser finds the model in a notebook."""
+    _saved = traitlets.Unicode().tag(sync=True)
+    """The last state, in widgets that the browser creates from a saved notebook."""
 
     @checked_call
     def __init__(
@@ -77,7 +82,14 @@ class Workbench(anywidget.AnyWidget):
         chosen = program_target(program, target)
         schedule = program if isinstance(program, Schedule) else Schedule(program, chosen)
         self.session = Session(schedule, Bench(chosen), publish=self._publish)
-        super().__init__(_esm=_asset("widget.js"), _css=_asset("widget.css"), _height=height)
+        model_id = uuid.uuid4().hex
+        super().__init__(
+            _esm=_asset(STATIC / "widget.js"),
+            _css=_asset(STATIC / "widget.css"),
+            _height=height,
+            _id=model_id,
+            model_id=model_id,
+        )
         self.on_msg(self._receive)
 
     @property
@@ -103,11 +115,10 @@ class Workbench(anywidget.AnyWidget):
 
 
 @cache
-def _asset(name: str) -> str:
-    path = STATIC / name
+def _asset(path: Path) -> str:
     if not path.exists():
         raise AssetsMissingError(
-            f"file {name!r} does not exist",
+            f"file {path.name!r} does not exist",
             where=str(path.parent),
             hint="run `make assets` in a checkout; a wheel contains the file",
         )

@@ -26,6 +26,15 @@ export function remember(saved: Saved): void {
   }
 }
 
+/** Return whether the browser keeps a trace of a program. */
+export function isRemembered(program: string): boolean {
+  try {
+    return localStorage.getItem(PREFIX + program) !== null;
+  } catch {
+    return false;
+  }
+}
+
 /** Forget the trace of a program. */
 export function forget(program: string): void {
   try {

@@ -21,8 +21,10 @@ export interface Scope {
   readonly header: Header | undefined;
 }
 
-/** A decoded pane: its lines, spans by line, and the tree of loops and blocks. */
+/** A decoded pane with its source: lines, spans by line, and the tree of loops and blocks. */
 export interface PaneModel {
+  readonly pane: Pane;
+  readonly buffer: DataView;
   readonly hash: string;
   readonly name: string;
   readonly level: Pane["level"];
@@ -40,6 +42,8 @@ export function readPane(pane: Pane, buffer: DataView): PaneModel {
   const spans = readSpans(buffer);
   const headers = new Map(pane.headers.map((header) => [header.uid, header]));
   return {
+    pane,
+    buffer,
     hash: pane.hash,
     name: pane.function,
     level: pane.level,

@@ -1,7 +1,7 @@
 // Generated from protocol*.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
 // Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 
-export const VERSION = 5;
+export const VERSION = 6;
 
 export const SPAN_FIELDS = 7;
 
@@ -53,6 +53,23 @@ export interface Measurement {
   readonly total: number;
   readonly outside: number;
   readonly machine?: Readonly<Record<string, string>>;
+}
+
+/**
+ * A measurement that the session keeps, by its history node, function, sizes, and conditions.
+ *
+ * `whole` is true if the entire program was measured, not one kernel. `microseconds` is the
+ * median of a call.
+ */
+export interface MeasurementRecord {
+  readonly key: string;
+  readonly state: string;
+  readonly function: string;
+  readonly shapes: string;
+  readonly conditions: string;
+  readonly microseconds: number;
+  readonly emulated: boolean;
+  readonly whole: boolean;
 }
 
 /**
@@ -442,7 +459,6 @@ export interface HistoryNode {
   readonly label: string;
   readonly detail: string;
   readonly steps: number;
-  readonly microseconds: number | null;
   readonly verified: boolean | null;
 }
 
@@ -588,6 +604,7 @@ export interface Update {
   readonly setup?: Setup;
   readonly measure_options?: MeasureOptions;
   readonly measurement?: Measurement;
+  readonly records?: readonly MeasurementRecord[];
   readonly heat?: Heat;
   readonly rule?: KernelRule;
   readonly similar?: SimilarKernels;
@@ -790,6 +807,14 @@ export interface LoadTrace {
 }
 
 /**
+ * A request to show a measurement that the session keeps.
+ */
+export interface ShowMeasurement {
+  readonly type: "show_measurement";
+  readonly key: string;
+}
+
+/**
  * A request to remove an entry of the Problems panel.
  */
 export interface Dismiss {
@@ -797,4 +822,4 @@ export interface Dismiss {
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | Dismiss;
+export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | ShowMeasurement | Dismiss;

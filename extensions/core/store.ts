@@ -1,4 +1,4 @@
-import { forget, lostTrace, remember, type Saved } from "./backup";
+import { forget, isRemembered, lostTrace, remember, type Saved } from "./backup";
 import { Observable } from "./observable";
 import { readPane, type PaneModel } from "./pane";
 import {
@@ -16,6 +16,7 @@ import {
   type Mark,
   type MeasureOptions,
   type Measurement,
+  type MeasurementRecord,
   type Menu,
   type Pane,
   type Problem,
@@ -28,6 +29,7 @@ import {
   type Update,
   type Verdict,
 } from "./protocol";
+import { fromText } from "./saved";
 
 /** The channel for messages: a widget's comm, or recorded data in tests. */
 export interface Transport {
@@ -45,6 +47,8 @@ interface Known {
   readonly connected: boolean;
   readonly mismatch: boolean;
   readonly alive: boolean;
+  /** Whether a notebook file contained the state. */
+  readonly saved: boolean;
   readonly lost: Saved | null;
   readonly waiting: number;
   readonly roundTrip: number | null;
@@ -59,6 +63,7 @@ interface Known {
   readonly symbols: Symbols;
   readonly measure_options: MeasureOptions | null;
   readonly measurement: Measurement | null;
+  readonly records: readonly MeasurementRecord[];
   readonly heat: Heat | null;
   readonly rule: KernelRule | null;
   readonly similar: SimilarKernels | null;
@@ -99,6 +104,7 @@ const EMPTY: State = {
   connected: false,
   mismatch: false,
   alive: true,
+  saved: false,
   lost: null,
   waiting: 0,
   roundTrip: null,
@@ -113,6 +119,7 @@ const EMPTY: State = {
   symbols: { rows: [], facts: [], derived: [] },
   measure_options: null,
   measurement: null,
+  records: [],
   heat: null,
   rule: null,
   similar: null,
@@ -124,6 +131,12 @@ const EMPTY: State = {
   texts: new Map(),
   document: null,
   applied: null,
+};
+
+const DISCONNECTED: Applied = {
+  message: "Not possible without the Jupyter kernel: run the cell again",
+  tone: "bad",
+  functions: [],
 };
 
 const MAX_PANES = 64;
@@ -142,15 +155,37 @@ export class Store {
   private kept: Saved | null = null;
   private readonly sentAt = new Map<number, number>();
 
-  constructor(private readonly transport: Transport) {
+  /** Connect to a session; `saved` is the state in a notebook file, empty for a new widget. */
+  constructor(private readonly transport: Transport, saved = "") {
     transport.receive((update, buffers) => this.receive(update, buffers));
-    transport.watch((alive) => this.state.update((state) => ({ ...state, alive })));
-    this.send({ type: "hello", version: VERSION });
+    this.show(saved);
+    if (this.state.value.alive) this.send({ type: "hello", version: VERSION });
+    transport.watch((alive) => this.connect(alive));
   }
 
-  /** Send a request and return its number; without a connection nothing is sent. */
+  /** Show the state of a notebook file without a connection; its steps can be restored later. */
+  private show(text: string): void {
+    const snapshot = fromText(text);
+    if (!snapshot) return;
+    const { copy, ...update } = snapshot.update;
+    this.state.update((state) => ({ ...merge(state, update, snapshot.buffers), alive: false, saved: true }));
+    if (!copy) return;
+    this.kept = this.file(copy);
+    if (copy.steps > 0 && !isRemembered(copy.program)) remember(this.kept);
+  }
+
+  private connect(alive: boolean): void {
+    const before = this.state.value.alive;
+    this.state.update((state) => ({ ...state, alive, saved: state.saved && !alive }));
+    if (alive && !before) this.send({ type: "hello", version: VERSION });
+  }
+
+  /** Send a request and return its number; without a connection only the status bar answers. */
   send(request: Request): number {
-    if (!this.state.value.alive) return 0;
+    if (!this.state.value.alive) {
+      this.state.update((state) => ({ ...state, applied: DISCONNECTED }));
+      return 0;
+    }
     const id = this.nextId++;
     this.sentAt.set(id, performance.now());
     performance.mark(`tw:send:${id}`);
@@ -192,6 +227,13 @@ export class Store {
     return this.kept;
   }
 
+  /** Return the trace as a section of an update, null before the first one. */
+  get copy(): TraceCopy | null {
+    if (!this.kept) return null;
+    const { name, program, process, steps } = this.kept;
+    return { name, program, process, steps, keep: 0, lines: [...this.lines] };
+  }
+
   /** Replay the trace that a lost kernel left in the browser, or forget it. */
   restore(accept: boolean): void {
     const { lost } = this.state.value;
@@ -202,13 +244,17 @@ export class Store {
   }
 
   private keep(copy: TraceCopy): void {
-    this.lines = [...this.lines.slice(0, copy.keep), ...copy.lines];
-    const { name, program, process, steps } = copy;
     const first = this.kept === null;
-    this.kept = { name, program, process, steps, text: `${this.lines.join("\n")}\n` };
+    this.kept = this.file(copy);
     const lost = first ? lostTrace(this.kept) : null;
     if (lost) this.state.update((state) => ({ ...state, lost }));
-    if (steps > 0) remember(this.kept);
+    if (copy.steps > 0) remember(this.kept);
+  }
+
+  /** Update the lines of the trace, and return it as a file. */
+  private file({ name, program, process, steps, keep, lines }: TraceCopy): Saved {
+    this.lines = [...this.lines.slice(0, keep), ...lines];
+    return { name, program, process, steps, text: `${this.lines.join("\n")}\n` };
   }
 
   /** Lower the graph, or take or return to the default rule of a kernel. */

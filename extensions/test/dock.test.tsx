@@ -54,3 +54,35 @@ test("displays a panel that is one entry of the list, opened when its section is
   await flush();
   expect(page.querySelector(".names")?.textContent).toBe("main");
 });
+
+test("lists all measurements, and shows the chosen one", async () => {
+  const { kernel, store } = connected();
+  render(<Dock store={store} idBase="d" />, page);
+  await flush();
+  page.querySelector<HTMLElement>('[data-tab="kernels"]')?.click();
+  await flush();
+  const list = page.querySelector<HTMLSelectElement>(".tw-records select");
+  expect(list?.options).toHaveLength(3);
+  expect(list?.value).toBe("m2");
+  if (!list) throw new Error("no list");
+  list.value = "m0";
+  list.dispatchEvent(new Event("change", { bubbles: true }));
+  expect(kernel.last()).toMatchObject({ type: "show_measurement", key: "m0" });
+  kernel.answer({ records: store.state.value.records.slice(2) });
+  await flush();
+  expect(page.querySelector(".tw-records")).toBeNull();
+});
+
+test("a state has the time of its last call, or of its last kernel", async () => {
+  const { kernel, store } = connected();
+  const [, record] = store.state.value.records;
+  if (!record) throw new Error("no record");
+  const alone = { ...record, key: "k", function: "softmax", microseconds: 3, whole: false };
+  kernel.answer({ records: [record, alone, { ...alone, state: store.state.value.history.nodes[1]?.key ?? "" }] });
+  render(<Dock store={store} idBase="d" />, page);
+  await flush();
+  page.querySelector<HTMLElement>('[data-tab="history"]')?.click();
+  await flush();
+  const times = [...page.querySelectorAll(".tw-history-time")].map((item) => item.textContent);
+  expect(times).toEqual(["softmax 3.00 µs", "6.12 ms2 measurements"]);
+});

@@ -3,57 +3,62 @@ import "../core/style/index.css";
 import { mount } from "../core/app";
 import type { Update } from "../core/protocol";
 import { Store, type Transport } from "../core/store";
+import { keepInNotebook, type Context, type Trait } from "./notebook";
 
 /** The part of an anywidget model that is used here. */
 interface Model {
   get(name: "_height"): number;
+  get(name: "_id" | "_saved"): string;
+  get(name: Trait): unknown;
   send(content: unknown): void;
   on(event: "msg:custom", listener: (message: Update, buffers: readonly DataView[]) => void): void;
-  /** The event of a lost or restored connection; anywidget calls the listener on the view. */
-  on(event: "comm_live_update", listener: (this: View) => void): void;
-  off(event: "comm_live_update", listener: (this: View) => void): void;
+  readonly widget_manager?: {
+    get_model?(id: string): Promise<WidgetModel>;
+    /** The open notebook, in JupyterLab and Notebook. */
+    readonly context?: Context;
+  };
 }
 
-/** The part of a view that is used here: its model has a connection unless the kernel was restarted or has stopped. */
-interface View {
-  readonly model: { readonly comm_live: boolean };
+/** The part of a Jupyter widget model that is used here; its comm is live while its kernel runs. */
+interface WidgetModel {
+  readonly comm_live: boolean;
+  on(event: "comm_live_update", listener: () => void): void;
 }
 
-const stores = new WeakMap<object, Store>();
-const watchers = new WeakMap<object, (alive: boolean) => void>();
+/** The stores by model, because anywidget passes a new object for the model to each function. */
+const stores = new Map<string, Store>();
 
 function transport(model: Model): Transport {
   return {
-    watch: (listener) => void watchers.set(model, listener),
+    watch: (listener) => void watch(model, listener),
     send: (message) => model.send(message),
     receive: (listener) => model.on("msg:custom", listener),
   };
 }
 
-function storeOf(model: Model): Store {
-  const existing = stores.get(model);
-  if (existing) return existing;
-  const store = new Store(transport(model));
-  stores.set(model, store);
-  return store;
+/** Report the connection of a model and its changes, where the application provides the model. */
+async function watch(model: Model, listener: (alive: boolean) => void): Promise<void> {
+  const widget = await model.widget_manager?.get_model?.(model.get("_id"));
+  if (typeof widget?.comm_live !== "boolean") return;
+  const look = (): void => listener(widget.comm_live);
+  widget.on("comm_live_update", look);
+  look();
 }
 
 export default {
-  initialize({ model }: { model: Model }): void {
-    storeOf(model);
+  initialize({ model }: { model: Model }): () => void {
+    const id = model.get("_id");
+    const store = new Store(transport(model), model.get("_saved"));
+    stores.set(id, store);
+    const context = model.widget_manager?.context;
+    if (context) keepInNotebook(context, store, (trait) => model.get(trait));
+    return () => stores.delete(id);
   },
-  render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+  render({ model, el }: { model: Model; el: HTMLElement }): (() => void) | undefined {
     el.classList.add("tw-host");
     const height = model.get("_height");
     if (height > 0) el.style.setProperty("--tw-height", `${String(height)}px`);
-    function look(this: View): void {
-      watchers.get(model)?.(this.model.comm_live);
-    }
-    model.on("comm_live_update", look);
-    const unmount = mount(storeOf(model), el);
-    return () => {
-      model.off("comm_live_update", look);
-      unmount();
-    };
+    const store = stores.get(model.get("_id"));
+    return store && mount(store, el);
   },
 };

@@ -44,6 +44,15 @@ KERNEL = "fused_matmul_gelu"
 LONG = 120_000
 """The timeout for compiling and measuring, in milliseconds."""
 
+HIDDEN_NOTES = """() => {
+    const code = document.querySelector(".tw-code").getBoundingClientRect();
+    const notes = [...document.querySelectorAll(".tw-code .tw-line-label")];
+    const boxes = notes.map((note) => [note.textContent, note.getBoundingClientRect()]);
+    const outside = ([, box]) => box.left < code.left || box.right > code.right;
+    return notes.length ? boxes.filter(outside).map(([text]) => text) : ["no notes"];
+}"""
+"""The notes of lines, such as tail guards, that are outside of the visible text."""
+
 WIDTHS = (1440, 1000, 800, 760)
 
 COLUMNS = """() => {
@@ -209,6 +218,42 @@ def test_heat_rule_and_similar_kernels_are_accessible(
         picture(page, f"similar-{name.split()[-1]}")
 
 
+def test_every_measurement_is_kept(page: Page, root: Path) -> None:
+    measure(page)
+    expect(page.locator(".tw-records")).to_have_count(0)
+    page.locator(".tw-kernels .tw-link", has_text=KERNEL).click()
+    rule(page).get_by_role("button", name="Lower the graph").click()
+    expect(page.locator(".tw-stale").first).to_contain_text("Measured at an earlier state")
+    button(page, "Measure kernel").click()
+    records = page.get_by_label("Measurement", exact=True)
+    expect(records).to_be_visible(timeout=LONG)
+    expect(records.locator("option:checked")).to_contain_text(f"{KERNEL} ")
+    expect(page.locator(".tw-total")).to_contain_text(KERNEL)
+
+    # The earlier measurement is shown again, by keyboard; then an undo shows that of its state.
+    records.press("ArrowDown")
+    expect(page.locator(".tw-total")).to_contain_text("main")
+    expect(page.locator(".tw-stale").first).to_contain_text("Measured at an earlier state")
+    records.press("ArrowUp")
+    expect(page.locator(".tw-total")).to_contain_text(KERNEL)
+    page.add_script_tag(path=root / "extensions" / "node_modules" / "axe-core" / "axe.min.js")
+    assert violations(page) == []
+    for width in (1440, 1000, 760):
+        page.set_viewport_size({"width": width, "height": 900})
+        picture(page, f"records-{width}")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.locator(".tw-status").click()
+    page.keyboard.press("Control+z")
+    tab(page, "Kernels")
+    expect(page.locator(".tw-total")).to_contain_text("main")
+    expect(page.get_by_text("Measured at an earlier state")).to_have_count(0)
+    tab(page, "History")
+    times = page.locator(".tw-history-row .tw-history-time")
+    expect(times).to_have_count(2)
+    expect(times.nth(1)).to_contain_text(KERNEL)
+    picture(page, "records-history")
+
+
 def test_one_schedule_for_all_similar_kernels(open_notebook: Callable[..., Page]) -> None:
     page = open_notebook("alike.ipynb", [ALIKE])
     page.set_viewport_size({"width": 1440, "height": 900})
@@ -303,6 +348,12 @@ def test_text_has_62_columns(page: Page, width: int) -> None:
         theme(page, name)
         picture(page, f"columns-{width}-{name.split()[-1]}")
     assert page.evaluate(COLUMNS) >= 62
+    expect(page.locator(".tw-position")).to_contain_text("main\u203a")
+    for left in (0, 10_000):
+        page.locator(".tw-code").evaluate("(code, left) => code.scrollTo(left, 0)", left)
+        assert page.evaluate(HIDDEN_NOTES) == [], "notes stay visible when the text scrolls"
+    picture(page, f"scrolled-{width}")
+    page.locator(".tw-code").evaluate("(code) => code.scrollTo(0, 0)")
     root = page.locator(".tw-root").bounding_box()
     assert root is not None
     assert root["y"] + root["height"] <= 900

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.latency import KERNEL, measure
+from tests.browser.test_first_minutes import picture
 from tests.browser.workbench import apply, code, open_function, select_loop, step
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ def test_graph_and_loops_side_by_side(page: Page) -> None:
 
 def test_manual_schedule(page: Page) -> None:
     open_function(page, KERNEL)
+    position = page.get_by_role("navigation", name="Position of the function")
+    expect(position).to_contain_text("main\u203aencoder \u203a layer.0…5 \u203a intermediate\u203a")
+    expect(position.get_by_label("Function")).to_contain_text(f"{KERNEL} ×6")
+    picture(page, "position")
     loops = page.locator(".tw-marker")
     rows = loops.nth(0).get_attribute("data-name") or ""
     columns = loops.nth(1).get_attribute("data-name") or ""

@@ -1,21 +1,35 @@
-"""Pending steps, edits of the trace, and a kernel that is restarted: nothing is lost."""
+"""Pending steps, edits of the trace, a restarted or killed kernel, and a saved notebook."""
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING
 
+import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import IDLE, START, connected
-from tests.browser.test_first_minutes import button, picture
+from tests.browser.lab import FORGET, IDLE, LOADED, READY, START, WORKSPACES
+from tests.browser.test_first_minutes import (
+    KERNEL,
+    LONG,
+    PROGRAM as MODEL,
+    button,
+    measure,
+    picture,
+    rule,
+)
+from tests.browser.test_matmul import violations
 from tests.browser.workbench import apply, code, select_loop, step, tab
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import BrowserContext, Page
+
+    from tests.browser.lab import Lab
 
 pytestmark = pytest.mark.browser
 
@@ -33,6 +47,15 @@ def scale(x: Buffer[(96, 64), f32], y: Out[(96, 64), f32]):
 wb = tw.Workbench(mod, target="cpu")
 wb
 '''
+
+
+def run_cell(page: Page) -> None:
+    """Run the first cell by keyboard, and wait for the new workbench."""
+    page.wait_for_function(IDLE, timeout=START)
+    page.locator(".jp-CodeCell .jp-InputArea-editor").first.click()
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_selector(".tw-root[data-connected=false]", state="detached", timeout=START)
+    page.wait_for_selector(".tw-root[data-connected=true]", timeout=START)
 
 
 def test_pending_steps_and_a_restarted_kernel(
@@ -89,11 +112,7 @@ def test_pending_steps_and_a_restarted_kernel(
     assert '"op": "parallel"' in (tmp_path / "scale.jsonl").read_text()
 
     # The cell runs again, and one click restores all steps.
-    page.wait_for_function(IDLE)
-    page.locator(".jp-CodeCell .jp-InputArea-editor").first.click()
-    page.keyboard.press("Shift+Enter")
-    page.wait_for_selector(".tw-root[data-connected=false]", state="detached", timeout=START)
-    connected(page)
+    run_cell(page)
     expect(page.locator(".tw-connection")).to_contain_text("stopped with", timeout=START)
     expect(code(page)).to_contain_text("for j in range(64)")
     picture(page, "restore")
@@ -104,3 +123,85 @@ def test_pending_steps_and_a_restarted_kernel(
     page.keyboard.press("Control+z")
     expect(code(page)).to_contain_text("for j in range(64)")
     expect(button(page, "Redo")).to_be_visible()
+
+
+def test_killed_kernel(open_notebook: Callable[..., Page]) -> None:
+    page = open_notebook("killed.ipynb", [f"{PROGRAM}\nimport os; print(os.getpid()); wb"])
+    select_loop(page, "i")
+    apply(page, "parallel")
+    expect(code(page)).to_contain_text("parallel(96)")
+    os.kill(int(page.locator(".jp-OutputArea-output pre").first.inner_text()), signal.SIGKILL)
+
+    # JupyterLab reports that it starts the kernel again; the workbench shows the last state.
+    page.locator(".jp-Dialog button", has_text="Ok").click(timeout=START)
+    bar = page.locator(".tw-connection")
+    expect(bar).to_contain_text("restarted or has stopped")
+    expect(bar).to_contain_text("run the cells up to this one again, then restore the steps")
+    expect(code(page)).to_contain_text("parallel(96)")
+    picture(page, "killed")
+    page.locator('.tw-marker[data-name="j"]').click()
+    expect(page.locator(".tw-announcement")).to_contain_text("Not possible without the Jupyter")
+
+    run_cell(page)
+    expect(code(page)).to_contain_text("for i in range(96)")
+    bar.get_by_role("button", name="Restore").click()
+    expect(code(page)).to_contain_text("parallel(96)")
+
+
+@pytest.fixture
+def saved(open_notebook: Callable[..., Page], lab: Lab) -> str:
+    """A notebook that was saved after a measurement and some steps, without its kernel."""
+    page = open_notebook("saved.ipynb", [MODEL])
+    measure(page)
+    page.locator(".tw-kernels .tw-link", has_text=KERNEL).click()
+    rule(page).get_by_role("button", name="Take the default schedule").click()
+    expect(rule(page)).to_contain_text("Has the steps of its default rule", timeout=LONG)
+    page.keyboard.press("Control+s")
+    page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
+    text = (lab.root / "saved.ipynb").read_text()
+    nbformat.validate(nbformat.reads(text, as_version=4))
+    page.goto(f"{lab.url}/api")
+    lab.end_kernels()
+    return "saved.ipynb"
+
+
+def test_saved_notebook(saved: str, lab: Lab, context: BrowserContext, root: Path) -> None:
+    page = context.new_page()
+    page.add_init_script(f"({FORGET})()")  # only the file contains the steps
+    page.goto(f"{lab.url}/lab/workspaces/{next(WORKSPACES)}/tree/{saved}")
+    page.wait_for_function(READY, timeout=START)
+    page.wait_for_function(LOADED, arg="", timeout=START)
+    bar = page.locator(".tw-connection")
+    expect(bar).to_contain_text("was saved with this state", timeout=START)
+    expect(bar).to_contain_text("run the cells up to this one again, then restore the steps")
+    expect(page.get_by_text("model not found")).to_have_count(0)
+
+    # Loops, trace, times, and graph of the last state.
+    expect(code(page)).to_contain_text(f"def {KERNEL}(")
+    expect(code(page)).to_contain_text("parallel")
+    expect(page.locator(".tw-marker").first).to_be_visible()
+    tab(page, "Trace")
+    expect(page.get_by_role("treeitem").filter(has_text="schedule_kernel")).to_be_visible()
+    tab(page, "Kernels")
+    expect(page.locator(".tw-kernels")).to_contain_text(KERNEL)
+    expect(page.locator(".tw-kernels")).to_contain_text("µs")
+    for width in (1440, 1000, 760):
+        page.set_viewport_size({"width": width, "height": 900})
+        picture(page, f"saved-{width}")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    button(page, "Graph").click()
+    expect(page.get_by_role("treeitem", name="softmax").first).to_contain_text("%")
+    picture(page, "saved-graph")
+    page.keyboard.press("Escape")
+    page.add_script_tag(path=root / "extensions" / "node_modules" / "axe-core" / "axe.min.js")
+    assert violations(page) == []
+
+    # It is saved once more without a kernel, and the steps go on in a new kernel.
+    button(page, "Measure").click()
+    expect(page.locator(".tw-announcement")).to_contain_text("Not possible without the Jupyter")
+    page.keyboard.press("Control+s")
+    run_cell(page)
+    expect(bar).to_contain_text("stopped with")
+    bar.get_by_role("button", name="Restore").click()
+    expect(page.locator(".tw-picker")).to_contain_text(KERNEL, timeout=LONG)
+    page.close()

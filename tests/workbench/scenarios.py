@@ -92,6 +92,8 @@ def matmul(connect: Connect) -> Recording:
     page.run("run", action="measure", function="")
     page.send("set_measure_options", caches="hot", threads=0, pin=False, budget=0)
     page.run("run", action="measure", function="matmul")
+    for key in ("m1", "m2", "unknown"):
+        page.send("show_measurement", key=key)
     for stage in page.client.session.stages():
         page.run("lower", stage=stage.name)
     page.run("lower", stage="no_such_stage")

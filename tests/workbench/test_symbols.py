@@ -60,3 +60,18 @@ def test_an_access_that_needs_an_entry_check_is_not_counted_as_proved(
     facts = symbols_view(func, samples_of(module, func, {})).facts
     counts = {f.text: f.status for f in facts if "access" in f.text}
     assert counts == {"1 access in bounds": "proved", "1 access checked at entry": "checked"}
+
+
+def test_an_access_without_a_proof_or_an_entry_check_is_checked_in_the_kernel() -> None:
+    module = parse(
+        "n = symbols('n', lower=0)\n@prim_func\n"
+        "def f(a: Int, x: Buffer[(n,), f32], y: Out[(4,), f32]):\n"
+        "    for i in range(4):\n        y[i] = x[a] + x[i * i]\n"
+    )
+    func = module.prim("f")
+    facts = symbols_view(func, samples_of(module, func, {})).facts
+    assert {f.text: f.status for f in facts if "access" in f.text} == {
+        "1 access in bounds": "proved",
+        "1 access checked at entry": "checked",
+        "1 access checked in the kernel": "checked",
+    }

@@ -61,7 +61,7 @@ export function CodeView(props: CodeProps): JSX.Element {
     <div class="tw-code" ref={box} tabIndex={0} role="region" aria-label={`Code of ${pane.name}`}>
       <div
         class="tw-code-page"
-        style={{ height: `${pane.lines.length * LINE_HEIGHT + PADDING * 2}px` }}
+        style={{ height: `${pane.lines.length * LINE_HEIGHT + PADDING * 2}px`, "--tw-gutter": `${gutter + 34}px` }}
         onClick={pick}
         onPointerMove={(event) => point(locate(event))}
         onPointerLeave={() => point(null)}

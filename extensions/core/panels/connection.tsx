@@ -4,19 +4,25 @@ import type { Store } from "../store";
 import { download } from "../trace/document";
 import { Icon } from "../ui/icons";
 
+const SAVED = "The notebook was saved with this state of the program; it is read-only.";
+const LOST = "The Jupyter kernel was restarted or has stopped: this is the last state of the program.";
+const EMPTY = "The notebook was saved without the state of this program.";
+const CONTINUE = "To continue, run the cells up to this one again, then restore the steps.";
+const RUN = "To continue, run the cells up to this one again.";
+
 /** The bar that reports a lost connection, or offers the steps that a lost kernel left. */
 export function ConnectionBar({ store }: { store: Store }): JSX.Element | null {
   const alive = useWatch(store.state, (state) => state.alive);
   const lost = useWatch(store.state, (state) => state.lost);
-  const saved = store.saved;
+  const isSaved = useWatch(store.state, (state) => state.saved);
+  const received = useWatch(store.state, (state) => state.connected);
+  const { saved } = store;
   if (!alive)
     return (
-      <div class="tw-connection is-lost" role="alert">
-        <Icon name="warn" size={15} />
-        <span class="tw-connection-text">
-          The Jupyter kernel was restarted or has stopped: this is the last state of the program. Run the cell again, then restore the steps.
-        </span>
-        {saved ? (
+      <div class={`tw-connection${isSaved ? "" : " is-lost"}`} role={isSaved ? "status" : "alert"}>
+        <Icon name={isSaved ? "info" : "warn"} size={15} />
+        <span class="tw-connection-text">{isSaved ? SAVED : received ? LOST : EMPTY} {saved && saved.steps > 0 ? CONTINUE : RUN}</span>
+        {saved && saved.steps > 0 ? (
           <button type="button" class="tw-button" onClick={() => download({ name: saved.name, format: "json", text: saved.text })}>
             <Icon name="save" size={14} /> Save {steps(saved.steps)}
           </button>

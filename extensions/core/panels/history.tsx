@@ -3,10 +3,10 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useWatch } from "../observable";
 import type { History, HistoryNode } from "../protocol";
 import type { Store } from "../store";
-import { duration } from "../ui/format";
 import { reveal } from "../ui/reveal";
 import { focusRoving, nextIndex } from "../ui/roving";
 import type { Panel } from "./panel";
+import { NodeTimes } from "./records";
 
 interface Row {
   readonly node: HistoryNode;
@@ -79,6 +79,7 @@ interface RowProps {
 
 function HistoryRow({ row, index, indent, isHead, tabStop, store }: RowProps): JSX.Element {
   const { node } = row;
+  const records = useWatch(store.state, (state) => state.records);
   const go = (): void => store.navigate("jump", node.key);
   return (
     <div
@@ -104,7 +105,7 @@ function HistoryRow({ row, index, indent, isHead, tabStop, store }: RowProps): J
           {node.verified ? "✓ Verified" : "✗ Differs"}
         </span>
       )}
-      {node.microseconds === null ? null : <span class="tw-mono tw-history-time">{duration(node.microseconds)}</span>}
+      <NodeTimes node={node} records={records} />
       <span class="tw-mono tw-history-key">{node.key.slice(0, 7)}</span>
     </div>
   );

@@ -20,7 +20,8 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
   const menu = useWatch(store.state, (state) => state.menu);
   const [query, setQuery] = useState("");
   const compiled = useWatch(store.state, (state) => state.rule?.status === "compiled");
-  if (menu.selection === null) return compiled ? <CompiledKernel store={store} /> : <NoSelection />;
+  const alive = useWatch(store.state, (state) => state.alive);
+  if (menu.selection === null) return compiled ? <CompiledKernel store={store} /> : <NoSelection alive={alive} />;
   const wanted = menu.suggestions.filter((suggestion) => matches(suggestion, query));
   const legal = groups(wanted.filter((suggestion) => suggestion.applicable));
   const illegal = groups(wanted.filter((suggestion) => !suggestion.applicable));
@@ -65,11 +66,11 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
   );
 }
 
-function NoSelection(): JSX.Element {
+function NoSelection({ alive }: { alive: boolean }): JSX.Element {
   return (
     <div class="tw-empty">
       <Icon name="loop" size={22} />
-      <p>Select a loop, block, buffer, or operation to see its steps.</p>
+      <p>{alive ? "Select a loop, block, buffer, or operation to see its steps." : "Steps are displayed while the Jupyter kernel runs."}</p>
     </div>
   );
 }

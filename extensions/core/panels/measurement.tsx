@@ -5,6 +5,7 @@ import type { Store } from "../store";
 import { digits, duration, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
 import type { Panel } from "./panel";
+import { RecordPicker } from "./records";
 
 /** The last measurement: the entire call and its kernels, slowest first. */
 export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
@@ -26,6 +27,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
   const rated = measurement.kernels.some((kernel) => kernel.gflops !== undefined);
   return (
     <>
+      <RecordPicker store={store} measurement={measurement} />
       {stale ? (
         <p class="tw-stale">
           <Icon name="info" size={14} /> Measured at an earlier state ({measurement.state.slice(0, 7)}). “Measure” measures the head.

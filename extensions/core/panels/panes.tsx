@@ -4,9 +4,10 @@ import { CodeView } from "../code/view";
 import { GraphDiagram } from "../graph/view";
 import { useWatch } from "../observable";
 import { originsOf, type PaneModel, type Span } from "../pane";
+import { Breadcrumb } from "./breadcrumb";
 import { useRevealed } from "./revealed";
 import { RuleBar } from "./rule";
-import type { FunctionItem, GraphView, Handle, Stage } from "../protocol";
+import type { GraphView, Handle, Stage } from "../protocol";
 import { paneOf, type Pointer, type State, type Store } from "../store";
 import { StagePane, stageOf, stageTabs, tabOf } from "./stages";
 import { Tabs } from "../ui/tabs";
@@ -73,9 +74,8 @@ export function FunctionPane({ store, idBase }: { store: Store; idBase: string }
   };
   return (
     <section class="tw-pane" aria-label="Function">
-      <Tabs label="Level" tabs={tabs} current={shown} onChange={setMode} idBase={idBase} trailing={
-        <FunctionPicker store={store} functions={functions} open={open} />
-      } />
+      <Tabs label="Level" tabs={tabs} current={shown} onChange={setMode} idBase={idBase} />
+      <Breadcrumb store={store} />
       <RuleBar store={store} />
       <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${shown}`}>
         {stage ? <StagePane store={store} stage={stage} onChoose={show} /> : <OpenFunction store={store} open={open} />}
@@ -87,35 +87,9 @@ export function FunctionPane({ store, idBase }: { store: Store; idBase: string }
 function OpenFunction({ store, open }: { store: Store; open: string }): JSX.Element {
   const pane = useWatch(store.state, (state) => paneOf(state, open));
   const linked = useLinked(store);
-  if (!pane) return <p class="tw-quiet tw-pad">Waiting for the Jupyter kernel…</p>;
+  const alive = useWatch(store.state, (state) => state.alive);
+  if (!pane) return <p class="tw-quiet tw-pad">{alive ? "Waiting for the Jupyter kernel…" : "No program was received."}</p>;
   return <Code store={store} pane={pane} linked={linked} />;
-}
-
-interface PickerProps {
-  readonly store: Store;
-  readonly functions: readonly FunctionItem[];
-  readonly open: string;
-}
-
-function FunctionPicker({ store, functions, open }: PickerProps): JSX.Element {
-  const option = (item: FunctionItem): JSX.Element => (
-    <option key={item.name} value={item.name} selected={item.name === open}>
-      {item.name}
-      {item.calls > 1 ? `  ×${item.calls}` : ""}
-      {item.scheduled ? "  ●" : ""}
-    </option>
-  );
-  return (
-    <select
-      class="tw-picker tw-mono"
-      aria-label="Function"
-      value={open}
-      onChange={(event) => store.send({ type: "open", function: event.currentTarget.value })}
-    >
-      <optgroup label="Graph level">{functions.filter((item) => item.level === "graph").map(option)}</optgroup>
-      <optgroup label="Loop level (● scheduled)">{functions.filter((item) => item.level === "loop").map(option)}</optgroup>
-    </select>
-  );
 }
 
 function Code({ store, pane, linked }: { store: Store; pane: PaneModel; linked: ReadonlySet<string> }): JSX.Element {

@@ -1,0 +1,66 @@
+"""All measurements of a session, by history node, function, sizes, conditions, and machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..schedules import State
+from .protocol_runs import Measurement, MeasurementRecord
+
+Key: TypeAlias = "tuple[str, str, str, str, bool, tuple[tuple[str, str], ...]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A measurement, and the scheduled program that ran if it is one of an entire call."""
+
+    key: str
+    measurement: Measurement
+    compiled: State | None
+
+
+@dataclass(slots=True)
+class MeasurementRecords:
+    """The newest measurement of each node, function, sizes, conditions, and machine."""
+
+    revision: int = 0
+    _records: dict[Key, Record] = field(default_factory=dict[Key, Record])
+
+    def add(self, measurement: Measurement, compiled: State | None) -> Record:
+        """Keep a measurement, instead of an earlier one under the same conditions."""
+        self.revision += 1
+        m = measurement
+        machine = tuple(sorted((m.machine or {}).items()))
+        key = m.state, m.function, m.shapes, m.conditions, m.emulated, machine
+        self._records.pop(key, None)  # the newest record is the last one
+        record = self._records[key] = Record(f"m{self.revision}", m, compiled)
+        return record
+
+    def get(self, key: str) -> Record | None:
+        """Return the record with a key, None if there is none."""
+        return next((r for r in self._records.values() if r.key == key), None)
+
+    def last(self, state: str) -> Record | None:
+        """Return the newest record of a history node, one of an entire call first."""
+        found = [r for r in self._records.values() if r.measurement.state == state]
+        whole = [r for r in found if r.compiled is not None]
+        return next(iter([*reversed(whole), *reversed(found)]), None)
+
+    def view(self) -> list[MeasurementRecord]:
+        """Return the records for the browser, oldest first."""
+        return [_view(record) for record in self._records.values()]
+
+
+def _view(record: Record) -> MeasurementRecord:
+    m = record.measurement
+    return MeasurementRecord(
+        key=record.key,
+        state=m.state,
+        function=m.function,
+        shapes=m.shapes,
+        conditions=m.conditions,
+        microseconds=m.median,
+        emulated=m.emulated,
+        whole=record.compiled is not None,
+    )
