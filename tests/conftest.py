@@ -75,6 +75,18 @@ def fuzz_factor() -> int:
     return 4 if os.environ.get("TILEWRIGHT_PROFILE") == "fuzz" else 1
 
 
+@pytest.fixture(autouse=True)
+def _library_functions() -> Iterator[None]:
+    """Remove the library functions that a test registers; those of a file at its import stay."""
+    from tilewright.ir.graph.libraries import function
+
+    registered = dict(function._FUNCTIONS)
+    yield
+    if registered != function._FUNCTIONS:
+        function._FUNCTIONS.clear()
+        function._FUNCTIONS.update(registered)
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """A function that compares a text with `goldens/<name>`; `--update-golden` rewrites it."""

@@ -45,7 +45,7 @@ WRONG: list[tuple[Callable[[], object], str, str]] = [
     (call("Target", "cpu", thread=3), "did you mean 'threads'?", "Target(kind='cpu', *"),
     (call("Schedule"), "Schedule: missing a required argument: 'module'", "Schedule(module"),
     (call("Workbench", 1, hight=3), "did you mean 'height'?", "Workbench(program"),
-    (lambda: schedule().verify(run=3), "did you mean 'runs'?", "verify(*, runs=3"),
+    (lambda: schedule().verify(run=3), "did you mean 'runs'?", "verify(*, runs=4"),
     (lambda: schedule().undo(3), "undo: too many positional arguments", "usage: undo()"),
     (lambda: executable().memory(n=3), "memory has no parameter 'n'", "memory(shapes=None"),
 ]

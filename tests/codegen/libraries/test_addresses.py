@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import tilewright as tw
 from tilewright.codegen.errors import LibraryError
 from tilewright.codegen.libraries import MissingSymbolError, library_address
 from tilewright.ir.graph.libraries import (
-    LIBRARY_FUNCTIONS,
     LibraryFunction,
     UnknownLibraryFunctionError,
     library_function,
@@ -77,15 +75,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [*command, str(source), "-o", str(library)], check=True, env={**os.environ, **caches}
     )
     return library
-
-
-@pytest.fixture(autouse=True)
-def _registry() -> Iterator[None]:
-    """Remove the functions that a test registers."""
-    yield
-    own = [name for name in LIBRARY_FUNCTIONS if name.startswith("test.")]
-    for name in own:
-        register_library_function(LibraryFunction(name, lambda *_: None))
 
 
 def program(name: str, **attributes: Any) -> tw.ir.module.Module:  # type: ignore[name-defined]

@@ -3,7 +3,7 @@
 #define TILEWRIGHT_STDIO
 #include "decoder.h"
 
-enum { COUNT = 40, MOST = 100 };
+enum { COUNT = 200, MOST = 256 };
 static int64_t allocations;
 static tw_error error;
 static decoder_state *probed; /* the state that is reset in the middle of the next call */

@@ -1,4 +1,6 @@
-/* Reads a prompt and generates tokens with a cache that grows by one row per token, in a state with
+/* Arguments: the weights, the number of tokens, and a tensor of the state.
+ *
+ * Reads a prompt and generates tokens with a cache that grows by one row per token, in a state with
  * a capacity. Prints the tokens, the address of the cache, and the allocations besides those of the
  * results. */
 #define TILEWRIGHT_STDIO
@@ -40,13 +42,13 @@ int main(int argc, char **argv) {
   decoder_model *model;
   decoder_state *state;
   int64_t bytes, tokens[MOST] = {5, 17, 42}, past = 0;
-  if (argc < 3) return 2;
+  if (argc < 4) return 2;
   int64_t count = PROMPT, longest = PROMPT + atoi(argv[2]);
   if (longest > MOST) return 2;
   void *weights = tw_read_file(argv[1], &bytes);
   if (decoder_open(&runtime, weights, bytes, &model, &error)) return 1;
   if (decoder_state_create(model, longest - 1, &state, &error)) return 1;
-  const void *before = decoder_state_tensor(state, "past_key_values_key_cache_0")->data;
+  const void *before = decoder_state_tensor(state, argv[3])->data;
   int64_t planned = allocations;
   while (count < longest) {
     int64_t token = step(model, state, tokens, past, count);
@@ -56,7 +58,7 @@ int main(int argc, char **argv) {
     printf("%d ", (int)token);
   }
   printf("\n%d allocations\n", (int)(allocations - planned - (longest - PROMPT)));
-  printf("%d\n", decoder_state_tensor(state, "past_key_values_key_cache_0")->data == before);
+  printf("%d\n", decoder_state_tensor(state, argv[3])->data == before);
   step(model, state, tokens, past, count); /* one row more than the capacity */
   printf("end\n");
   decoder_close(model);
