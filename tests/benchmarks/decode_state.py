@@ -23,7 +23,7 @@ import transformers  # noqa: E402
 
 import tilewright as tw  # noqa: E402
 
-from tests.ir.importers.models import decoder, exported_decoder  # noqa: E402
+from tests.ir.importers.models import cache_name, decoder, exported_decoder  # noqa: E402
 
 TOKENS = 200
 LONGEST = 256
@@ -49,12 +49,12 @@ def tilewright(exe: Any) -> Step:
 
 def pytorch(cache: Any) -> Step:
     """Return the step of PyTorch with a cache."""
-    model = decoder()
+    model, name = decoder(), cache_name()
 
     def step(token: int, position: int) -> int:
         del position
         with torch.no_grad():
-            found = model(input_ids=torch.tensor([[token]]), past_key_values=cache, use_cache=True)
+            found = model(input_ids=torch.tensor([[token]]), use_cache=True, **{name: cache})
         return int(found.logits[0, -1].argmax())
 
     return step

@@ -94,14 +94,18 @@ def _fitting(symbol: Var, value: int, attempt: int) -> int:
 
 
 def iterations(statement: Stmt, env: Mapping[Var, int]) -> int:
-    """Return about how many statements an execution runs."""
-    extent = 1
+    """Return about how many statements an execution runs.
+
+    Extents that depend on variables of loops around are those of the middle iterations.
+    """
+    extent, inner = 1, env
     if isinstance(statement, For):
         known = statement.extent.free <= env.keys()
         extent = _evaluate(statement.extent, env) if known else max(env.values(), default=1)
+        inner = {**env, statement.var: extent // 2}
     if extent <= 0:
         return 1  # extents in it may divide by zero
-    return extent * sum(iterations(child, env) for child in children(statement)) + 1
+    return extent * sum(iterations(child, inner) for child in children(statement)) + 1
 
 
 def copies(statement: Stmt) -> int:

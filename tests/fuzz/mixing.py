@@ -354,7 +354,8 @@ def mixed(rng: random.Random, program: Program, share: float = SHARE) -> Program
 
 def changed(program: Program, text: str) -> Program:
     """Return a program with another text; the program itself if that text is not legal."""
-    made = replace(program, text=text)
+    rounds = "abs(" in text and re.search(r"\bc(64|128)\b", text)  # a square root
+    made = replace(program, text=text, exact=program.exact and not rounds)
     try:
         if text != program.text and violations(made.module):
             return program

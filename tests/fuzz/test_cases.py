@@ -14,6 +14,7 @@ from tilewright.schedules.primitives.loops.reorder import Reorder
 from tests.fuzz import driver, record, walk
 from tests.fuzz.cases import Case, Minimizer, fails, run
 from tests.fuzz.contained import Child, Parent, run_contained
+from tests.fuzz.inputs import iterations
 from tests.fuzz.oracles import Original
 from tests.fuzz.program import Program
 from tests.fuzz.walks import Walk
@@ -100,7 +101,41 @@ def test_a_case_becomes_smaller_only_if_its_outputs_are_written(size, covered):
     found = Case(program, 0, steps, None, ({"n": 3},), "native", "WrongResultError", "", 0)
     original = Original(program, tw.parse(text))
     env = dict.fromkeys(symbols_of(original.function), 3)
-    assert original.covers([env]) is covered
+    assert original.is_defined([env]) is covered
+    assert run(found) is None
+
+
+SHIFTED = """
+n = symbols("n", lower=0)
+
+@prim_func
+def random(x: Buffer[(n,), i32], {out}z: Out[(n,), i32]):
+    t = alloc((n + 1,), i32)
+    for i in range(n):
+        with block("first"):
+            vi = spatial(i)
+            {name}[vi] = x[vi]
+    for j in range(n):
+        with block("second"):
+            vi = spatial(j)
+            z[vi] = {name}[{read}] * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "defined"),
+    [("t", "vi", True), ("t", "vi + 1", False), ("y", "vi", True), ("y", "vi + 1", False)],
+)
+def test_a_program_that_reads_unwritten_elements_is_not_a_case(name, read, defined):
+    """Elements of integers that are not written have no NaN, which would show in the results."""
+    out = "y: Out[(n + 1,), i32], " if name == "y" else ""
+    text = SHIFTED.format(out=out, name=name, read=read)
+    program = Program("case", text)
+    steps = ({"verb": "split", "loop": at("i"), "factors": [None, 4], "tail": "predicate"},)
+    found = Case(program, 0, steps, None, ({"n": 3},), "native", "WrongResultError", "", 0)
+    original = Original(program, tw.parse(text))
+    env = dict.fromkeys(symbols_of(original.function), 3)
+    assert original.is_defined([env]) is defined
     assert run(found) is None
 
 
@@ -195,3 +230,19 @@ def test_no_seed_is_recorded_twice():
 def test_the_committed_record_is_tidy():
     runs = record.read()
     assert record.FILE.read_text() == record.as_text(runs)
+
+
+def test_the_cost_of_a_triangle_after_a_split_is_not_that_of_one_row() -> None:
+    text = """
+n = symbols("n", lower=1)
+
+@prim_func
+def f(y: Out[(n,), f32]):
+    for o in range(32):
+        for i in range(32):
+            for j in range(o * 32 + i):
+                if o * 32 + i < n:
+                    y[0] = 0.0
+"""
+    (function,) = tw.parse(text).prims
+    assert iterations(function.body, dict.fromkeys(symbols_of(function), 1)) > 100_000

@@ -40,3 +40,21 @@ def test_most_programs_have_a_change():
 def test_a_share_of_the_programs_is_not_changed():
     program = FAMILIES["chain"](random.Random(0))
     assert mixing.mixed(random.Random(0), program, 0.0) is program
+
+
+def test_absolute_values_of_complex_numbers_are_rounded():
+    program = FAMILIES["pointwise"](random.Random(0))
+    text = """
+n = symbols("n", lower=0)
+
+@prim_func
+def random(x: Buffer[(n,), {t}], y: Out[(n,), f32]):
+    for i in range(n):
+        with block("y"):
+            vi = spatial(i)
+            y[vi] = {value}
+"""
+    for t, value, exact in (("c64", "abs(x[vi])", False), ("f32", "abs(x[vi])", True),
+                            ("c64", "real(x[vi])", True)):  # fmt: skip
+        made = mixing.changed(program, text.format(t=t, value=value))
+        assert (made != program, made.exact) == (True, exact)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.fuzz.graphs import operators, states, structures
+from tests.fuzz.graphs import operators, selection, states, structures
 from tests.fuzz.graphs.foreign import FOREIGN
 from tests.fuzz.graphs.images import IMAGES
 from tests.fuzz.graphs.loops import LOOPS
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from tests.fuzz.graphs.program import GraphProgram
 
 
+COMMON: tuple[Draw, ...] = (
+    operators.product_of_input, structures.duplicate, selection.ordered,
+)  # fmt: skip
+"""Parts of programs of all families, for steps that need them."""
+
+SHARE = 0.3
+"""The share of programs with each of these parts."""
+
+
 def drawn(
     rng: random.Random, family: str, draws: Mapping[Draw, int], *, rounding: float = 0.25
 ) -> GraphProgram:
@@ -32,6 +41,9 @@ def drawn(
         for _ in range(rng.randint(1, 2)):
             m.param(m.shape(1, 2, 2, 3), m.dtype())
         structures.grow(m, rng.randint(3, 12), draws)
+        for part in COMMON:
+            if rng.random() < SHARE:
+                part(m)
         if len(m.scope.lines) >= 3:
             return m.program(family, results(m))
 
@@ -148,6 +160,18 @@ def repeated(rng: random.Random) -> GraphProgram:
     return drawn(rng, "repeated", {**draws, **more}, rounding=0)
 
 
+def products(rng: random.Random) -> GraphProgram:
+    """Draw products of matrices, which libraries, instructions and tiles of threads compute."""
+    draws = {operators.product_of_input: 3, operators.binary: 2, operators.unary: 1}
+    return drawn(rng, "products", {**draws, operators.norm: 1}, rounding=0.1)
+
+
+def scanned(rng: random.Random) -> GraphProgram:
+    """Draw running sums, maxima and minima."""
+    draws = {operators.running: 6, operators.binary: 3, operators.unary: 1}
+    return drawn(rng, "scanned", {**draws, operators.reduction: 1}, rounding=0.1)
+
+
 def mixed(rng: random.Random) -> GraphProgram:
     """Draw operators and structures of every kind."""
     more = STATEFUL if rng.random() < 0.3 else {}
@@ -160,5 +184,5 @@ FAMILIES: Mapping[str, Callable[[random.Random], GraphProgram]] = {
     f.__name__: f
     for f in (elementwise, dense, rounded, views, indexing, branches, layered, called, refined,
               stateful, caches, images, selected, foreign,
-              repeated, mixed)
+              repeated, products, scanned, mixed)
 }  # fmt: skip

@@ -277,6 +277,31 @@ def positions(m: GraphMaker) -> object:
     return m.emit(op, x, axis=axis, keepdims=m.chance(0.4), bound=largest(x.shape[axis]))
 
 
+def running(m: GraphMaker) -> object:
+    """Add a running sum, maximum or minimum, mostly of one long row."""
+    if m.chance(0.6):
+        m.param((m.symbol("n"),), m.rng.choice(["f32", "i32", "f64"]))
+    x = some(m, lambda t: number(t) and t.rank > 0 and t.exact and t.dtype not in NARROW)
+    if x is None:
+        return None
+    axis = x.rank - 1 if m.chance(0.7) else m.rng.randrange(x.rank)
+    op = m.rng.choice(["cumsum", "cumsum", "cummax", "cummin"])
+    terms = max(1, largest(x.shape[axis])) if op == "cumsum" else 1
+    return m.emit(op, x, axis=axis, bound=x.bound * terms)
+
+
+def product_of_input(m: GraphMaker) -> object:
+    """Add a product of two matrices that are inputs, which libraries and instructions compute."""
+    inner = m.rng.choice([m.symbol("n"), as_expr(4), as_expr(16)])
+    dtype = m.rng.choice(["f32", "f32", "f64"])
+    x = m.param((m.dim(), inner), dtype)
+    w = x and m.param((inner, m.dim()), dtype)
+    if x is None or w is None:
+        return None
+    m.work.append(product((*x.shape, w.shape[1])))
+    return m.emit("matmul", x, w, bound=max(1, x.bound * w.bound * largest(inner)))
+
+
 def norm(m: GraphMaker) -> object:
     """Add a softmax or a normalization of rows."""
     if not m.rounding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import TYPE_CHECKING
 
 from tilewright.ir.symbolic import to_text, var
@@ -138,6 +139,18 @@ def again(m: GraphMaker) -> object:
         outer.values += m.scope.values[1:]
         m.scope, m.rng = outer, own
     return x
+
+
+def duplicate(m: GraphMaker) -> object:
+    """Add a call of an operator that the program has, and combine both results."""
+    lines = [x for x in m.scope.lines if re.match(r"\w+ = (?!match_cast|nonzero)\w+\(.*\)$", x)]
+    found = [(t, x) for t in m.scope.values for x in lines if x.startswith(f"{t.text} = ")]
+    if not found:
+        return None
+    x, line = m.rng.choice(found[-4:])
+    made = Tensor(m.name(), *x.key, x.bound, x.exact)
+    m.bind(made, f"{made.text} = {line.partition(' = ')[2]}")
+    return m.emit("maximum", x, made) if operators.number(x) else made
 
 
 def pair(m: GraphMaker) -> object:

@@ -102,6 +102,30 @@ def test_planning_removes_the_groups_that_it_inlines():
     assert np.array_equal(tw.compile(sch)(x), np.maximum(-x, 0).reshape(-1))
 
 
+def test_lowering_a_gradient_keeps_the_groups_of_the_original():
+    text = """
+n = symbols("n", lower=0)
+
+@graph_func
+def main(x: Tensor[(n,), f32]):
+    a = relu(x)
+    b = negative(a)
+    return x, b
+"""
+    sch = Schedule(parse(text))
+    sch.legalize()
+    (group,) = sch.fuse_ops()
+    gradient = sch.gradient(variables=())
+    sch.lower_graph(gradient)
+    assert not violations(sch.module)
+    assert group.function in sch.module.functions
+    x, ones = np.array([-1, 2], np.float32), np.ones(2, np.float32)
+    expected = [[-1, 2], [0, -2]]
+    assert [y.tolist() for y in tw.compile(sch)(x)] == expected
+    found = run_graph(sch.module, [x, ones], function=gradient.function)
+    assert [y.tolist() for y in found] == [*expected, [1, 1]]
+
+
 def test_storages_of_an_inlined_planned_function_end_once():
     sch = Schedule(parse(CHAIN))
     sch.legalize()

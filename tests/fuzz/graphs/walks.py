@@ -19,7 +19,7 @@ from tilewright.schedules.rules.default import DefaultRuleFailedWarning
 from tilewright.target.target import Target
 
 from tests.codegen.kernels import LEVELS
-from tests.fuzz import directed, steps as loop_level
+from tests.fuzz import directed, plans as loop_plans, steps as loop_level
 from tests.fuzz.graphs import oracles, plans
 from tests.fuzz.graphs.families import FAMILIES
 from tests.fuzz.graphs.inputs import NoSizesError, sizes
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tilewright.ir.module import Module
+    from tilewright.schedules.handles import Handle
     from tilewright.schedules.step import Step
 
     from tests.fuzz.graphs.inputs import Sizes
@@ -63,7 +64,10 @@ LARGEST = 40_000
 """The largest program, in characters, that a step may result in."""
 
 EXPENSIVE = 40_000
-"""The largest number of statements of a kernel, at small sizes, that a step may result in."""
+"""The largest number of statements of a kernel, at small sizes, that a step may result in.
+
+Tiles of thread blocks have a fixed size, so the steps of `ON_GPU` may exceed it.
+"""
 
 SLOW = 0.7
 """The duration of a run of the interpreter, in seconds, after which only one is made per step."""
@@ -72,10 +76,21 @@ EMULATED = 400
 """The largest number of elements of a program that runs on the emulated GPU."""
 
 REFUSED = (*REFUSALS, CompileError)
-GOALS = tuple(v for v in ON_GRAPHS if v not in FINAL) + FINAL
+ON_CPU = ("scan_blocks", "schedule_scans", "tensorize")
+ON_GPU = ("schedule_gpu_matmul", "schedule_gpu_scan_runs")
+"""Steps on one kernel that few programs permit, by the target that walks toward them have."""
+
+GOALS = (*(v for v in ON_GRAPHS if v not in FINAL), *ON_CPU, *ON_GPU, *FINAL)
 """The steps that walks aim at, in turn."""
 
-FITTING = {"decompose": "rounded", "dispatch_to_library": "dense"}
+EARLY = ("common_subexpressions", "decompose", "dispatch_to_library", "gradient", "offload")
+"""Steps on calls of operators, which are legal before these are lowered."""
+
+FITTING = {
+    "decompose": "rounded", "dispatch_to_library": "dense", "tensorize": "products",
+    "schedule_gpu_matmul": "products",
+    **dict.fromkeys(("scan_blocks", "schedule_scans", "schedule_gpu_scan_runs"), "scanned"),
+}  # fmt: skip
 """The family of programs that permits a step, for steps that few families permit."""
 
 
@@ -90,6 +105,11 @@ class Focus:
     def rng(self) -> random.Random:
         """The source of random choices."""
         return self.walk.rng
+
+    @property
+    def results(self) -> tuple[Handle, ...]:
+        """The results of the last step."""
+        return self.walk.results
 
     @property
     def state(self) -> State:
@@ -191,13 +211,15 @@ class GraphWalk(Walk):
 
     def is_large(self, step: Step, after: State, text: str) -> bool:
         """Return whether the result of a step takes too long to check."""
-        del step
         if len(text) > max(LARGEST, 1.2 * len(self.text)):
             return True
+        if step.verb() in ON_GPU:
+            return False
         size = {var("size"): 3}
-        bodies = [f.body for f in after.module.prims]
-        many = any(copies(b) > UNROLLED for b in bodies)
-        return many or any(iterations(b, size) > EXPENSIVE for b in bodies)
+        before, bodies = ([f.body for f in m.prims] for m in (self.state.module, after.module))
+        unrolled = max([UNROLLED, *map(copies, before)])
+        work = max([EXPENSIVE, *(iterations(b, size) for b in before)])
+        return any(copies(b) > unrolled or iterations(b, size) > work for b in bodies)
 
     def sound(self) -> None:
         """Check the well-formedness, the text and the results of the current program."""
@@ -280,9 +302,10 @@ class GraphWalk(Walk):
     def compiled(self) -> None:
         """Export the resulting program as a shared library, and call it.
 
-        A library that is not the run-time library cannot be exported.
+        A library that is not the run-time library cannot be exported, and neither can a program
+        with tensors on a named device.
         """
-        if self.target != SIMT and not re.search(r'"(walk|blas)\.', self.text):
+        if self.target != SIMT and not re.search(r'"(walk|blas)\.|device="', self.text):
             with self.phase("export"):
                 oracles.run_exported(self.original, self.state.module, self._calls(_cpu("")))  # type: ignore[arg-type]
             self.tally.compiled["export"] += 1
@@ -308,15 +331,21 @@ def start(seed: int, family: str = "", goal: str = "") -> GraphWalk:
     program = FAMILIES[family](rng)
     on_gpu = 3 if "state" in program.access else 1
     target = rng.choices(TARGETS, (3, 3, 3, on_gpu))[0]
+    if goal in ON_CPU:
+        target = rng.choice(TARGETS[:3])
+    elif goal in ON_GPU:
+        target = SIMT
     return GraphWalk(rng, program, target, goal)
 
 
 def toward(walk: GraphWalk, verb: str, tries: int = 12) -> bool:
     """Apply the steps that a step requires, then try it; return whether it was accepted."""
+    if verb in (*ON_CPU, *ON_GPU):
+        return toward_kernel(walk, verb)
     before = PATH[: PATH.index(verb)] if verb in PATH else PATH
     if verb == "lift_transforms":  # constants of small programs are folded, and nothing is left
         before = [step for step in before if step != "fold_constants"]
-    if verb in ("decompose", "default_schedule", "dispatch_to_library"):
+    if verb in EARLY or verb == "default_schedule":
         before = ()
     for step in before:
         if step == "legalize" or walk.rng.random() < 0.5:
@@ -326,6 +355,30 @@ def toward(walk: GraphWalk, verb: str, tries: int = 12) -> bool:
             walk.attempt(step)
             break
     return any(walk.step(verb) for _ in range(tries))
+
+
+def toward_kernel(walk: GraphWalk, verb: str) -> bool:
+    """Lower the operators, then try a step on each kernel; return whether it was accepted."""
+    walk.step("legalize")
+    found = kernels(walk.state)
+    walk.rng.shuffle(found)
+    for kernel in found:
+        focus: Any = Focus(walk, kernel)
+        before = walk.tally.accepted[verb]
+        if verb == "tensorize":
+            loop_plans.tensorize(focus)
+        else:
+            directed.seek(focus, verb)
+        if walk.tally.accepted[verb] > before and walk.rng.random() < 0.5:
+            return True
+    return bool(walk.tally.accepted[verb])
+
+
+def early(walk: GraphWalk) -> None:
+    """Try some of the steps on calls of operators, in random order."""
+    for verb in walk.rng.sample(EARLY, len(EARLY)):
+        if walk.rng.random() < 0.5:
+            any(walk.step(verb) for _ in range(3))
 
 
 def take(walk: GraphWalk) -> None:
@@ -349,6 +402,8 @@ def take(walk: GraphWalk) -> None:
 def advance(walk: GraphWalk) -> None:
     """Try steps until the walk is complete, or the number of attempts is exhausted."""
     rng = walk.rng
+    if rng.random() < 0.6:
+        early(walk)
     if walk.goal not in FINAL and rng.random() < 0.7:
         toward(walk, walk.goal)
     length = rng.choice([COUNTED, COUNTED, COUNTED + 2, COUNTED + 6])
