@@ -20,6 +20,7 @@ from ....ir.symbolic import (
     Bool,
     Expr,
     Var,
+    all_of,
     as_expr,
     bounds,
     conjuncts,
@@ -98,6 +99,15 @@ def carried_scan(nest: loop.For) -> tuple[loop.For, Scanning] | None:
         if before != tuple(substitute(i, last) for i in target.indices):
             return None
     return lanes, found[1]
+
+
+def guards_in(lanes: loop.For) -> Bool:
+    """Return the condition under which the block of a carried scan runs in a lane."""
+    statement, found = lanes.body, list[Bool]()
+    while isinstance(statement, loop.If):
+        found.append(statement.condition)
+        statement = statement.then
+    return all_of(*found)
 
 
 def has_blocks(scan: Scanning, extent: Expr) -> bool:

@@ -61,6 +61,7 @@ from .lane_scans import (
     carry_at,
     combine_results,
     fills_lanes,
+    guards_in,
     has_blocks,
     lane_scan,
     scan_lanes,
@@ -266,7 +267,9 @@ class StatementLowering:
         if scan is None or not self.carries or self.debug or context.lanes is not None:
             return ()
         first = context.binding(nest.var, as_expr(0)).binding(scan[0].var, as_expr(0))
-        some = context.assumptions.decide(context.term(extent) >= 1)
+        # No lane runs if the first one does not, and its elements need not exist then.
+        runs = all_of(context.term(extent) >= 1, first.term(guards_in(scan[0])))
+        some = context.assumptions.decide(runs)
         outer, self.out = self.out, []
         values = carry_at(
             scan[1], self, replace(first, assumptions=first.assumptions.assuming(some))

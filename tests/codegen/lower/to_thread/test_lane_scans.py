@@ -131,3 +131,39 @@ def test_the_start_of_a_scan_is_a_local(factors):
         s = np.arange(n, dtype=np.float32) - 1
         (want,) = call_prim(parse(LOCAL_START).prims[0], [x, s])
         np.testing.assert_array_equal(exe(x, s), want)
+
+
+GUARDED = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def f(n: Int, x: Buffer[(3, m), f32], y: InOut[(3, m + 2), f32]):
+    for i in range(n):
+        for j in range(m):
+            with block("y"):
+                vi, vj = spatial(n, i), ordered(m + 2, j + 2)
+                guard(i // 3 == 0)
+                y[vi, vj] = scan(add, x[vi, vj - 2])
+"""
+
+
+def test_rows_that_a_guard_excludes_do_not_load_a_start():
+    target = Target("cpu", features=("avx512",))
+    sch = scheduled(GUARDED, 16, target)
+    lines = str(lower_kernel(sch.module.prims[0], target).function).split("\n")
+    starts = [k for k, line in enumerate(lines) if "load.f32(y" in line]
+    assert starts
+    for k in starts:
+        around = [line for line in lines[:k] if _depth(line) < _depth(lines[k])]
+        assert any("i // 3 == 0" in line for line in around[-2:])
+
+
+def test_rows_that_a_guard_excludes_are_not_changed():
+    exe = compile(scheduled(GUARDED, 16, Target("cpu")), Target("cpu"))
+    x, y = np.ones((3, 40), np.float32), np.ones((3, 42), np.float32)
+    (want,) = call_prim(parse(GUARDED).prims[0], [x, y], {"n": 7})
+    np.testing.assert_array_equal(exe(7, x, y), want)
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
