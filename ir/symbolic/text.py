@@ -89,15 +89,25 @@ class _Printer:
             case Const(value) | BoolConst(value):
                 return structural_order((), 0, unsigned(value))
             case Add(terms, constant):
-                parts = sorted((self.pieces[t].key[2], unsigned(c)) for t, c in terms)
-                numbers = [c for _, c in parts]
-                return structural_order([p for p, _ in parts], 1, unsigned(constant), *numbers)
+                return self.sum_structure(terms, constant)
+            case Eq(delta=delta) | Ne(delta=delta):
+                # The sign of the difference depends on the order in which symbols were created.
+                terms, constant = linear_terms(delta)
+                negated = [(t, -c) for t, c in terms]
+                found = self.sum_structure(terms, constant), self.sum_structure(negated, -constant)
+                return structural_order([min(found)], _TAGS[type(term)])
             case FloorDiv() | Mod() | Select():
                 ordered = [self.pieces[child].key[2] for child in term.children]
                 return structural_order(ordered, _TAGS[type(term)])
             case _:
                 unordered = sorted(self.pieces[child].key[2] for child in term.children)
                 return structural_order(unordered, _TAGS[type(term)])
+
+    def sum_structure(self, terms: WeightedTerms, constant: int) -> Order:
+        """Return a sort key of a sum."""
+        parts = sorted((self.pieces[t].key[2], unsigned(c)) for t, c in terms)
+        numbers = [c for _, c in parts]
+        return structural_order([p for p, _ in parts], 1, unsigned(constant), *numbers)
 
     def write(self, term: Term) -> tuple[str, int]:
         match term:

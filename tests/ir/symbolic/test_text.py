@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 import pytest
 
@@ -102,6 +103,22 @@ def test_text_does_not_depend_on_creation_order() -> None:
         return to_text(e, order={a: 0, b: 1})
 
     assert build("a", "b") == build("b", "a")
+
+
+@pytest.mark.parametrize("compare", [eq, ne])
+def test_position_of_an_equality_does_not_depend_on_creation_order(
+    compare: Callable[[Expr, Expr], Bool],
+) -> None:
+    def build(names: str) -> set[str]:
+        made = {name: var(name, lower=0) for name in names}
+        a, b, c = (made[name] for name in "abc")
+        sides = ((a * b, c + 2), (a * 8 + c, b * 3), (a, b + c + 1), (a % 5, b * c))
+        others = (b * 3 <= a * 8 + c, c <= a * b + 4, eq(a, b * 2 + c))
+        claims = [all_of(compare(*pair), q) for pair in sides for q in others]
+        order = {a: 0, b: 1, c: 2}
+        return {to_text(claim, order=order) for claim in claims}
+
+    assert len({frozenset(build(names)) for names in ("abc", "acb", "bac", "cab", "cba")}) == 1
 
 
 def test_names_can_be_replaced() -> None:
