@@ -67,10 +67,10 @@ class InPlaceUpdates:
     An update is in place if no value in the memory of its operand is used after the call: the
     operand, a view of it, a tuple or the result of a branch that contains it, or an earlier value
     that was updated in place. A carried value of a loop is in the memory of its initial value if
-    that could be updated in place; values from outside of a loop are used again by its next
-    iteration. Results and last values of parameters are used at the end, and so is
-    a state parameter without last value, which keeps its value. Uses are ordered as in the program,
-    except that only one branch of an ``if`` runs.
+    that could be updated in place; values from outside of a loop, and its stacked inputs, are used
+    again by its next iteration. Results and last values of parameters are used at the end, and so
+    is a state parameter without last value, which keeps its value. Uses are ordered as in the
+    program, except that only one branch of an ``if`` runs.
 
     Examples
     --------
@@ -183,12 +183,16 @@ class InPlaceUpdates:
         return position
 
     def _use_again(self, loop: Loop, position: int, name: str) -> None:
-        """Record the uses in the next iteration of the values from outside of a loop."""
+        """Record the uses in the next iteration of the values from outside of a loop.
+
+        Each iteration reads a slice of every stacked input.
+        """
         inner = [*loop.body.bindings, *(loop.condition.bindings if loop.condition else ())]
         own = {p.value for p in loop.params}
         for binding in all_bindings(inner):
             own |= {binding.value, *params_of(binding.right)}
-        used = (*used_operands(inner), *(o for b in branches_of(loop) for o in b.results))
+        results = (o for b in branches_of(loop) for o in b.results)
+        used = (*used_operands(inner), *results, *(p.given for p in loop.elements))
         for operand in dict.fromkeys(used):
             if isinstance(operand, Value) and operand not in own:
                 self._use(operand, position, f"the next iteration of {name!r}")

@@ -76,13 +76,25 @@ def is_stack(t: Tensor) -> bool:
     return t.rank > 0 and t.exact and t.dtype not in ("i4", "u4", "i2", "u2")
 
 
+def stack(m: GraphMaker, x: Tensor) -> Tensor | None:
+    """Pick a stacked input: sometimes a value that the loop carries, or a view of it."""
+    latest = [t for t in m.latest.values() if t in m.scope.values]
+    own = m.rng.choice([x, *latest])
+    if not is_stack(own) or m.chance(0.6):
+        return m.pick(is_stack)
+    if own.rank == 2 and m.chance(0.3):
+        viewed = m.emit("reshape", own, own.shape[::-1])
+        return viewed or own
+    return own
+
+
 def repeated(m: GraphMaker) -> object:
     """Add a loop: counted, a scan, or a while loop."""
     x = operators.some(m, fits)
     if x is None or m.depth >= DEPTH or (m.scope.closed and not m.depth):
         return None
     made, latest = start(m), dict(m.latest)
-    scanned = m.pick(is_stack) if m.chance(0.4) else None
+    scanned = stack(m, x) if m.chance(0.4) else None
     limit = None if scanned or m.chance(0.6) else bound_of_trips(m)
     zero = limit and m.emit("full", (), 0, dtype="i64", bound=1)
     made.count = scanned.shape[0] if scanned else made.count

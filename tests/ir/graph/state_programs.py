@@ -80,6 +80,11 @@ def program(params: str, body: str) -> str:
     return f"{KERNELS}\n@graph_func\ndef main({params}):\n{lines}\n"
 
 
+def looped(params: str, body: str) -> str:
+    """Return the kernels and a function ``main`` with loops, whose index is ``k``."""
+    return program(params, body).replace("@graph_func", 'k = symbols("k", lower=0)\n\n@graph_func')
+
+
 A = "a: State[Tensor[(8,), f32]]"
 B = "b: State[Tensor[(8,), f32]]"
 X = "x: Tensor[(8,), f32]"
@@ -287,6 +292,33 @@ return z, updates(z=t)
         """
 t: Tensor[(8,), f32] = call_tir(add1, a)
 return updates(o=a, a=t)
+""",
+    ),
+    "a carried value starts in a stacked input": looped(
+        f"{A}, {X}",
+        """
+@loop(k, count=8)
+def y(c: Tensor[(8,), f32] = a, e: Tensor[(), f32] = each(a)):
+    c2 = call_tir(update, c, x, updates=(0,))
+    return c2, e
+last = y[0]
+old = y[1]
+return old, updates(a=last)
+""",
+    ),
+    "a carried value starts where a view is a stacked input": looped(
+        f"{A}, {B}, {X}",
+        """
+v = reshape(a, (2, 4))
+@loop(k, count=2)
+def y(c: Tensor[(8,), f32] = a, d: Tensor[(8,), f32] = b, e: Tensor[(4,), f32] = each(v)):
+    c2 = call_tir(update, c, x, updates=(0,))
+    d2 = call_tir(update, d, c, updates=(0,))
+    return c2, d2, e
+last = y[0]
+other = y[1]
+old = y[2]
+return old, updates(a=last, b=other)
 """,
     ),
     "a called function": KERNELS

@@ -79,6 +79,19 @@ EXPECTED: dict[str, list[tuple[str, str, str]]] = {
         ("a2", "update", "'pair' is used later, by 'old'"),
         ("a", "", LAST("a")),
     ],
+    "a carried value starts in a stacked input": [
+        (
+            "c_1",
+            "update",
+            "the initial value of 'c': 'a' is used later, by the next iteration of 'y'",
+        ),
+        ("a", "", LAST("a")),
+    ],
+    "a carried value starts where a view is a stacked input": [
+        ("c2", "update", "'c' is used later, by 'd2'"),
+        ("b", "update", ""),
+        ("a", "", LAST("a")),
+    ],
     "a called function": [("a", "accumulate", ""), ("a", "accumulate", "")],
 }
 
