@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ....ir.graph.effects import has_effect
@@ -54,7 +54,7 @@ class DeadCode(Primitive):
     or are not registered, also inside of branches and loops. An unused loop without them is
     removed, even if it would not end. An update is dead if
     its value is not used and is not the last value of a parameter. Functions and constants are
-    removed if they are unreachable from ``function`` and from every other graph that is not called.
+    removed if they are unreachable from every graph that no function called before the step.
     Cost: linear in the size of the module.
 
     Names elsewhere: TVM ``relax.transform.DeadCodeElimination``; Halide: none.
@@ -113,7 +113,7 @@ class DeadCode(Primitive):
 
         bindings = map_regions(graph, live_bindings)
         module = state.module.with_functions(replace(graph, bindings=bindings))
-        return Rewrite(without_unreachable(module), moved=moved)
+        return Rewrite(without_unreachable(module, uncalled(state.module)), moved=moved)
 
     @classmethod
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
@@ -132,15 +132,23 @@ def _called(bindings: tuple[Binding, ...]) -> Iterator[str]:
             yield from (v.function for v in right.versions)
 
 
-def without_unreachable(module: Module) -> Module:
-    """Remove functions that are unreachable from uncalled graphs, and unused constants.
+def uncalled(module: Module) -> tuple[str, ...]:
+    """Return the graph-level functions that no function calls.
 
     A group of ``fuse_ops`` is a part of the functions that call it.
     """
+    callees = {name for g in module.graphs for name in _called(g.bindings)}
+    own = (g for g in module.graphs if PRIMITIVE not in g.attributes)
+    return tuple(g.name for g in own if g.name not in callees)
+
+
+def without_unreachable(module: Module, entries: Sequence[str]) -> Module:
+    """Remove functions that are unreachable from entry points, and unused constants.
+
+    The entry points are those before the step: a function that becomes uncalled is not one.
+    """
     called = {g.name: list(_called(g.bindings)) for g in module.graphs}
-    callees = {name for names in called.values() for name in names}
-    uncalled = (g for g in module.graphs if g.name not in callees)
-    work = [g.name for g in uncalled if PRIMITIVE not in g.attributes]
+    work = list(entries)
     if not work:
         return module
     reached: set[str] = set()

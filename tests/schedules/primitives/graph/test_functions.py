@@ -123,6 +123,41 @@ def test_an_unused_update_is_dead() -> None:
     assert {"a2", "w2", "n2"} <= set(names)
 
 
+CALLED = """
+@graph_func
+def inner(a: Tensor[(4,), f32]):
+    y = add(a, const("w"))
+    return y
+
+@graph_func
+def outer(a: Tensor[(4,), f32]):
+    y: Tensor[(4,), f32] = call(inner, a)
+    return y
+
+@graph_func
+def other(a: Tensor[(4,), f32]):
+    y = exp(a)
+    return y
+
+@graph_func
+def main(x: Tensor[(4,), f32]):
+    unused: Tensor[(4,), f32] = call(outer, x)
+    y = relu(x)
+    return y
+"""
+
+
+def test_functions_that_only_dead_calls_use_are_removed() -> None:
+    module = parse('constant("w", (4,), f32)\n' + CALLED, constants={"w": np.ones(4, np.float32)})
+    sch = Schedule(module)
+    sch.dead_code("main")
+    assert list(sch.module.functions) == ["other", "main"]
+    assert not sch.module.constants
+    again = Schedule(sch.module)
+    again.dead_code("main")
+    assert str(again.module) == str(sch.module)
+
+
 def test_an_update_is_left_out_of_groups() -> None:
     sch = Schedule(parse(OPERATORS))
     sch.legalize()
