@@ -50,22 +50,33 @@ def test_a_group_keeps_the_facts_about_its_own_symbols():
     assert [str(f.predicate) for f in sch.module.graphs[1].facts] == ["n % 4 == 0"]
 
 
-def test_the_fixes_for_a_group_that_nothing_or_a_group_calls_are_legal():
+def nested_groups() -> Schedule:
+    """Return a program with a group of ``fuse_ops`` that another group calls."""
     sch = Schedule(parse(CHAIN))
     sch.legalize()
     (group,) = sch.fuse_ops()
-    sch.fuse_ops(group, bindings=tuple(sch.get_binding(v, group.function) for v in ("a", "b")))
-    inner = next(g.name for g in sch.module.graphs if g.name not in ("main", group.function))
-    for name in (group.function, inner):
+    text = to_text(sch.module).replace(f"call({group.function}, ", "call(outer, ")
+    outer = f"""
+n = symbols("n", lower=1)
+
+@graph_func(primitive=True)
+def outer(x: Tensor[(n, n), f32]):
+    y: Tensor[(n, n), f32] = call({group.function}, x)
+    return y
+"""
+    return Schedule(parse(text + outer))
+
+
+def test_the_fixes_for_a_group_that_nothing_or_a_group_calls_are_legal():
+    sch = nested_groups()
+    inner = next(g.name for g in sch.module.graphs if g.name not in ("main", "outer"))
+    for name in ("outer", inner):
         for problem in sch.check(FuseTir(FunctionRef(name))):
             assert all(not sch.check(fix) for fix in problem.fixes)
 
 
 def test_default_steps_fuse_a_group_inside_of_a_group():
-    sch = Schedule(parse(CHAIN))
-    sch.legalize()
-    (group,) = sch.fuse_ops()
-    sch.fuse_ops(group, bindings=tuple(sch.get_binding(v, group.function) for v in ("a", "b")))
+    sch = nested_groups()
     sch.default_schedule()
     assert violations(sch.module) == ()
 
