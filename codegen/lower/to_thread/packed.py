@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ....ir.dtype import BYTE, DType, f32, u8, u32
 from ....ir.symbolic import TRUE, as_expr, eq, substitute
 from ....ir.thread.nodes import Binary, Bitcast, Cast, Const, Shuffle, Value
@@ -13,8 +11,10 @@ from ..math.number import SINGLE, Num
 from .buffer_addresses import ElementAddress
 from .context import LoweringContext
 
-_UNITS: Final = (SINGLE.bias + SINGLE.mantissa) << SINGLE.mantissa
-"""The bits of 2**23 in single precision; the last bit of the fraction is 1."""
+
+def _power(exponent: int) -> int:
+    """Return the bits of a power of two in single precision."""
+    return (SINGLE.bias + exponent) << SINGLE.mantissa
 
 
 def lanes_of(value: Value) -> int:
@@ -46,16 +46,15 @@ def strided_bits(access: ElementAddress, context: LoweringContext) -> int | None
 def as_single(words: Value, shift: int, dtype: DType) -> Value:
     """Return the elements at a bit of bytes in single precision, exactly.
 
-    The bits of an element replace the low bits of the fraction of 2**23, which is then subtracted.
+    The bits of an element replace bits of the fraction of a power of two, at the same position, so
+    that they are not shifted. The power is then subtracted; the unit of the element is 1.
     """
     lanes = lanes_of(words)
     of, floats = VectorType(u32, lanes), VectorType(f32, lanes)
-    word = Num(Cast(of, words), of)
-    word = word >> shift if shift else word
-    word = word & ((1 << dtype.bits) - 1) if shift + dtype.bits < BYTE else word
-    sign = -dtype.lowest
-    found = Num(Bitcast(floats, (word ^ (_UNITS | sign)).value), floats)
-    return (found - float(2**SINGLE.mantissa + sign)).value
+    exponent, sign = SINGLE.mantissa - shift, -dtype.lowest
+    word = Num(Cast(of, words), of) & (((1 << dtype.bits) - 1) << shift)
+    found = Num(Bitcast(floats, (word ^ (_power(exponent) | sign << shift)).value), floats)
+    return (found - float(2**exponent + sign)).value
 
 
 def _of_byte(value: Value, dtype: DType) -> Value:

@@ -12,7 +12,7 @@ from tilewright.codegen.lower import lower_kernel
 from tilewright.ir.dtype import dtype
 from tilewright.ir.interpreter import call_prim
 from tilewright.ir.packing import PackedArray
-from tilewright.ir.thread.nodes import Gather, Load, Store
+from tilewright.ir.thread.nodes import Binary, Gather, Load, Store
 from tilewright.ir.thread.visit import statement_values, walk, walk_values
 
 if TYPE_CHECKING:
@@ -306,3 +306,4 @@ def test_elements_at_one_bit_of_adjacent_bytes_are_converted_as_a_vector(
         values = [v for s in found for v in walk_values(statement_values(s))]
         assert not any(isinstance(v, Gather) for v in values)
         assert any(isinstance(v, Load) and _lanes(v) == 16 for v in values)
+        assert not any(isinstance(v, Binary) and v.op == "shr" for v in values)
