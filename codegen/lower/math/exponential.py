@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ....ir.thread.nodes import Unary
 from .coefficients import EXP32, EXP64, TANH32, TANH64
 from .expansion import expansion
 from .number import Format, Num, power_of_two
@@ -19,6 +20,9 @@ _EXP_RANGE: Final = {True: (-104.0, 89.0), False: (-746.0, 710.0)}
 """The bounds beyond which exp is 0 or infinite, by whether the precision is single."""
 
 _EXP2_RANGE: Final = {True: (-151.0, 129.0), False: (-1076.0, 1025.0)}
+_BIASED_EXPONENT: Final = {True: 192, False: 1624}
+"""The biased exponents of the scale 1 in exponentials of numbers that are not positive."""
+
 _HALF_EXP_RANGE: Final = {True: 92.0, False: 720.0}
 
 
@@ -37,10 +41,14 @@ def _reduce(x: Num, upper: float = 0.0) -> _Reduced:
     lower, largest = _EXP_RANGE[x.is_single]
     x = x.greatest(lower).least(upper or largest)
     shifted = x.fma(LOG2_E, form.magic)
-    count = shifted - form.magic
-    first, second = LN2_SINGLE if x.is_single else LN2_DOUBLE
-    r = count.fma(-second, count.fma(-first, x))
+    r = _remainder(x, shifted - form.magic)
     return _scaled(r, shifted.bits() - form.magic_bits)
+
+
+def _remainder(x: Num, count: Num) -> Num:
+    """Return ``x - count * ln 2``."""
+    first, second = LN2_SINGLE if x.is_single else LN2_DOUBLE
+    return count.fma(-second, count.fma(-first, x))
 
 
 def _scaled(r: Num, n: Num) -> _Reduced:
@@ -71,8 +79,28 @@ def exp_of_sum(x: Num, low: Num, factor: Num | None = None) -> Num:
 @expansion("exp")
 def exp(x: Num) -> Num:
     """Return e**x, scaled in two steps so that subnormal results are rounded once."""
-    parts = _reduce(x)
-    return (_tail(parts.r) + 1) * parts.low * parts.high
+    match x.value:
+        case Unary(op="neg", operand=Unary(op="abs")):
+            return _exp_of_negative(x)
+        case _:
+            parts = _reduce(x)
+            return (_tail(parts.r) + 1) * parts.low * parts.high
+
+
+def _exp_of_negative(x: Num) -> Num:
+    """Return e**x for a number that is not positive: the same bits by fewer operations.
+
+    The power of two times a constant is a normal number, so that a shift makes it. Its biased
+    exponent is the sum that rounds the argument.
+    """
+    form = Format.of(x)
+    exponent = _BIASED_EXPONENT[x.is_single]
+    magic = form.magic + exponent
+    x = x.greatest(_EXP_RANGE[x.is_single][0])
+    shifted = x.fma(LOG2_E, magic)
+    r = _remainder(x, shifted - magic)
+    power = (shifted.bits() << form.mantissa).floats(x.type.dtype)
+    return (_tail(r) + 1) * power * 2.0 ** (form.bias - exponent)
 
 
 @expansion("exp2")
