@@ -1,11 +1,14 @@
-"""Extreme values per lane with the number of the iteration instead of an index.
+"""Extreme values per lane with a number of 32 bits instead of an index.
 
-The number is narrower than the index, and its order is that of the iterations, so that the loop
-does not compare it: it keeps a value unless a later one is better.
+The number is the distance of the index from that of the first lane in the first iteration. Its
+order is that of the iterations, so that the loop does not compare it: it keeps a value unless a
+later one is better. The results of the lanes are combined with their numbers, and the index is
+computed once.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ...ir.dtype import (
@@ -13,7 +16,8 @@ from ...ir.dtype import (
     i32,
     i64,
 )
-from ...ir.loop.combiners import is_named
+from ...ir.loop.combiners import is_named, named_reducer
+from ...ir.loop.decompose import Namer
 from ...ir.loop.nodes import (
     Binary,
     Bind,
@@ -35,10 +39,13 @@ from ...ir.loop.reducers import (
     Reducing,
     update_statements,
 )
+from ...ir.loop.regions import access_regions
+from ...ir.loop.straight_line import joined
 from ...ir.loop.visit import seq
 from ...ir.symbolic import (
     Bool,
     Expr,
+    Facts,
     Le,
     Lt,
     Var,
@@ -52,24 +59,62 @@ from ...ir.symbolic import (
 from .lane_results import (
     LaneResults,
     Site,
+    Targets,
     at_lane,
 )
 
-NUMBERS: Final = 2**30
-"""The number of iterations that are numbered together."""
+LARGEST: Final = i32.highest
+"""The largest number."""
+
+LEAST_ITERATIONS: Final = 64
+"""The least number of iterations that are numbered together; otherwise indices are compared."""
 
 _NOTHING: Final = Seq(())
 
 
-def is_counted(site: Site) -> bool:
-    """Return whether the terms of a reduction are values with increasing indices in each lane."""
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of the terms of a reduction.
+
+    Parameters
+    ----------
+    step, lane : int
+        The difference between the numbers of consecutive iterations, and of adjacent lanes.
+    none : int
+        The number of a lane before its first iteration: with that of any lane added, it is larger
+        than all numbers of terms.
+    iterations : int
+        The number of iterations that are numbered together, a power of two.
+    """
+
+    step: int
+    lane: int
+    none: int
+    iterations: int
+
+
+def numbers_of(site: Site) -> Numbers | None:
+    """Return the numbers of the terms of a reduction.
+
+    None unless the terms are values with increasing indices, at constant distances of which 32 bits
+    hold many.
+    """
     parts, root = site.parts, site.loops[-1]
     if parts.reducer.name not in ("argmax", "argmin") or not is_named(parts.reducer):
-        return False
+        return None
     if len(site.loops) != 2 or root is site.lanes or parts.reducer.left[1].dtype != i64:
-        return False
-    step = _step(index_of(site), root.var)
-    return step is not None and step > 0 and all(_keeps_first(p, root.var) for p in site.guards)
+        return None
+    if not all(_keeps_first(p, root.var) for p in site.guards):
+        return None
+    index, lanes = index_of(site), const_value(site.lanes.extent)
+    step, lane = _step(index, root.var), _step(index, site.lanes.var)
+    if step is None or lane is None or lanes is None or step <= 0 or lane < 0:
+        return None
+    last = lane * (lanes - 1)
+    iterations = (LARGEST - 2 * last - 1) // step
+    if iterations < LEAST_ITERATIONS:
+        return None
+    return Numbers(step, lane, LARGEST - last, 1 << (iterations.bit_length() - 1))
 
 
 def index_of(site: Site) -> Expr | None:
@@ -94,35 +139,51 @@ def _keeps_first(guard: Bool, variable: Var) -> bool:
 
 
 class CountedLanes(LaneResults):
-    """A writer of the statements of a reduction whose lanes number their iterations."""
+    """A writer of the statements of a reduction whose lanes number their terms."""
 
-    def reduced(self) -> Stmt:
-        """Return the statements that reduce the terms of each lane."""
-        root, names = self.site.loops[-1], self.names
-        count = ceildiv(root.extent, NUMBERS)
-        counter = names.variable(f"{root.var.name}_block", count)
-        length = minimum(root.extent - counter * NUMBERS, as_expr(NUMBERS))
-        body = self._numbered(length, counter * NUMBERS)
-        return seq(self.starts(self.results), For(names.mint(), counter, count, body))
+    def __init__(self, names: Namer, site: Site, facts: Facts, numbers: Numbers) -> None:
+        """Start with an extreme value and a number per lane."""
+        super().__init__(names, site, facts)
+        self._numbers = numbers
+        self._reducer = named_reducer(
+            site.parts.reducer.name, tuple(buffer.dtype for buffer in self.results)
+        )
 
-    def _numbered(self, extent: Expr, start: Expr) -> Stmt:
-        """Return the reduction of iterations from a start on: the first one, then the others.
+    def statements(self) -> Stmt:
+        """Return the statements of the reduction: those of iterations that are numbered together.
 
-        A lane that does not run the first iteration runs none.
+        The first iteration stores the terms. A lane that does not run it runs none.
         """
-        dtypes = {"best": self.results[0].dtype, "number": i32}
-        into = tuple(self.partial(name, dtype) for name, dtype in dtypes.items())
-        one = as_expr(1)
-        first = self.terms(into, one, start, self._first)
-        others = self.terms(into, extent - one, start + one, self._better)
-        last = self.terms(into, one, start, self._indexed)
-        return seq(first, others, last)
+        root, names, size = self.site.loops[-1], self.names, self._numbers.iterations
+        count = ceildiv(root.extent, size)
+        counter = names.variable(f"{root.var.name}_block", count)
+        start, one = counter * size, as_expr(1)
+        extent = minimum(root.extent - start, as_expr(size))
+        body = seq(
+            self.starts(self.results),
+            self.terms(self.results, one, start, self._first),
+            self.terms(self.results, extent - one, start + one, self._better),
+            self._with_lane(),
+            *self.halves(),
+            self._indexed(start),
+        )
+        return For(names.mint(), counter, count, body)
+
+    def _acquire(self) -> Targets:
+        dtype = self.site.parts.targets[0].buffer.dtype
+        return self.partial("best", dtype), self.partial("number", i32)
+
+    def starts(self, into: Targets) -> Stmt:
+        """Return the loop that stores the identity and the number of a lane without terms."""
+        lane, loop = self.lane(self.extent)
+        identity = self.site.parts.reducer.identities[0]
+        values = (identity, Number(self._numbers.none, i32))
+        return loop("init", seq(*_stores(at_lane(into, lane), values, self.site.parts)), None)
 
     def _first(self, parts: Reducing, into: tuple[Load, ...], turn: Var) -> tuple[Stmt, ...]:
         """Return the statements of the first iteration."""
         del turn
-        values = (parts.terms[0], Number(0, i32))
-        return _stores(into, values, parts)
+        return _stores(into, (parts.terms[0], Number(0, i32)), parts)
 
     def _better(self, parts: Reducing, into: tuple[Load, ...], turn: Var) -> tuple[Stmt, ...]:
         """Return the statements that keep the previous value unless the next one is better."""
@@ -133,20 +194,40 @@ class CountedLanes(LaneResults):
         if u.dtype.is_float:
             kept = Binary("or", kept, Unary("isnan", u))
         binds = (Bind(x, e, _NOTHING) for x, e in ((u, best), (v, parts.terms[0]), (keep, kept)))
-        values = (Where(keep, u, v), Where(keep, number, Index(turn + 1, i32)))
+        later = Index((turn + 1) * self._numbers.step, i32)
+        values = (Where(keep, u, v), Where(keep, number, later))
         return (*binds, *_stores(into, values, parts))
 
-    def _indexed(self, parts: Reducing, into: tuple[Load, ...], turn: Var) -> tuple[Stmt, ...]:
-        """Return the statements that combine values and indices with the results of the lane."""
-        del turn
-        best, number = into
-        step = _step(index_of(self.site), self.site.loops[-1].var) or 1
-        offset = Binary("mul", Cast(i64, number), Number(step, i64))
-        ((lane,),) = {target.indices for target in into}
-        results = at_lane(self.results, lane)
-        index = Binary("add", parts.terms[1], offset)
-        return update_statements(
-            self.site.parts.reducer, results, results, (best, index), parts.origins
+    def _with_lane(self) -> Stmt:
+        """Return the loop that adds the number of a lane to those of its iterations."""
+        lane, loop = self.lane(self.extent)
+        (_, number), parts = at_lane(self.results, lane), self.site.parts
+        value = Binary("add", number, Index(lane * self._numbers.lane, i32))
+        return loop("number", Store(number.buffer, number.indices, value, parts.origins), None)
+
+    def _indexed(self, start: Expr) -> Stmt:
+        """Return the block that combines the result of the lanes with the elements."""
+        site = self.site
+        first: dict[Var, Expr] = {site.loops[-1].var: start, site.lanes.var: as_expr(0)}
+        block = self.copied(first)
+        parts = self.parts(block)
+        best, number = at_lane(self.results, as_expr(0))
+        missing = Compare("ge", number, Number(self._numbers.none, i32))
+        index = Binary("add", parts.terms[1], Cast(i64, number))
+        found = Where(missing, site.parts.reducer.identities[1], index)
+        body = joined(
+            update_statements(
+                parts.reducer, parts.targets, parts.targets, (best, found), parts.origins
+            )
+        )
+        reads, writes = access_regions(body)
+        return replace(
+            block,
+            name=self.names.fresh(f"{site.block.name}_combine"),
+            predicate=site.predicate,
+            body=body,
+            reads=reads,
+            writes=writes,
         )
 
 

@@ -114,7 +114,13 @@ class LaneResults:
         self._reducer, self.extent = site.parts.reducer, site.lanes.extent
         self.results = self._acquire()
 
-    def reduced(self) -> Stmt:
+    def statements(self) -> Stmt:
+        """Return the statements of the reduction."""
+        runs = all_of(*(x.extent >= 1 for x in self.site.loops))
+        combined = seq(*self.halves(), self._last())
+        return seq(self._reduced(), combined if runs is TRUE else If(runs, combined))
+
+    def _reduced(self) -> Stmt:
         """Return the statements that reduce the terms of each lane."""
         root, sizes = self.site.loops[-1], _sizes(self.site, self._facts)
         start = self.starts(self.results)
@@ -126,16 +132,14 @@ class LaneResults:
         several = root.extent > size
         return seq(start, first, rest if several is TRUE else If(several, rest))
 
-    def combined(self) -> Stmt:
-        """Return the statements that combine the results of the lanes with the elements."""
+    def halves(self) -> list[Stmt]:
+        """Return the loops that combine the results of all lanes into that of the first."""
         size = const_value(self.extent) or 1
         halves: list[Stmt] = []
         while size > 1:
             half, size = size // 2, size - size // 2
             halves.append(self._halved(half, size))
-        runs = all_of(*(x.extent >= 1 for x in self.site.loops))
-        body = seq(*halves, self._last())
-        return body if runs is TRUE else If(runs, body)
+        return halves
 
     def partial(self, name: str, dtype: DType) -> Buffer:
         """Add a buffer with an element per lane."""
@@ -174,8 +178,8 @@ class LaneResults:
             own = names.variable(loop.var.name, size)
             renamed[loop.var] = own
             loops.append(replace(loop, uid=names.mint(), var=own, extent=size))
-        block = self._copied(renamed)
-        parts, lane = self._parts(block), names.variable("lane", self.extent)
+        block = self.copied(renamed)
+        parts, lane = self.parts(block), names.variable("lane", self.extent)
         iters = [*block.iters, IterVar(lane, self.extent, "spatial", renamed[self.site.lanes.var])]
         if update is None:
             body = replace(parts, targets=at_lane(into, lane)).body()
@@ -190,7 +194,7 @@ class LaneResults:
             made = replace(loop, body=made)
         return made
 
-    def _copied(self, renamed: dict[Var, Expr]) -> Block:
+    def copied(self, renamed: dict[Var, Expr]) -> Block:
         """Return a copy of the block at other values of the loops around it."""
         names, block = self.names, self.site.block
         extents = [substitute(v.extent, renamed) for v in block.iters]
@@ -212,7 +216,7 @@ class LaneResults:
         )
 
     @staticmethod
-    def _parts(block: Block) -> Reducing:
+    def parts(block: Block) -> Reducing:
         """Return the parts of a block that reduces by a reducer."""
         parts = reducing(block)
         if parts is None:

@@ -22,7 +22,6 @@ from ...ir.loop.reducers import (
 )
 from ...ir.loop.visit import (
     replace_statement,
-    seq,
     walk,
 )
 from ...ir.symbolic import (
@@ -35,7 +34,7 @@ from ...ir.symbolic import (
 from ...target.target import Target
 from .counted_lanes import (
     CountedLanes,
-    is_counted,
+    numbers_of,
 )
 from .lane_results import (
     LaneResults,
@@ -148,7 +147,10 @@ def _has_all_elements(block: Block, parts: Reducing) -> bool:
 
 
 def _with_lanes(func: PrimFunc, site: Site) -> PrimFunc:
-    kind = CountedLanes if is_counted(site) else LaneResults
-    writer = kind(namer_of(func), site, func.facts)
-    body = replace_statement(func.body, site.loops[-1], seq(writer.reduced(), writer.combined()))
+    numbers, names = numbers_of(site), namer_of(func)
+    if numbers is None:
+        writer = LaneResults(names, site, func.facts)
+    else:
+        writer = CountedLanes(names, site, func.facts, numbers)
+    body = replace_statement(func.body, site.loops[-1], writer.statements())
     return replace(func, body=body, buffers=(*func.buffers, *writer.buffers))
