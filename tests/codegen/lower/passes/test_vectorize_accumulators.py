@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tilewright as tw
+
+from tests.codegen.kernels import LEVELS
 from tests.codegen.lower.passes.running import (
     CPU,
     both,
@@ -126,3 +130,34 @@ def total(x: Buffer[(n, 16), f32], y: InOut[(n,), f32]):
     first, second = both(NAME, text, CPU)
     for n in (0, 1, 7):  # the interpreter checks every index
         same_results(first, second, n=n)
+
+
+EXTREMES = """
+n, m = symbols("n m", lower=0)
+
+@graph_func
+def main(x: Tensor[(n, m), {dtype}]):
+    y = {name}(x, axes=({axis},))
+    return y
+"""
+COLUMNS = (1, 2, 7, 31, 64, 65, 131, 1031)
+
+
+def with_nan(size: int, dtype: type) -> np.ndarray:
+    """Return rows with NaN at no, all, and single columns, and a row of infinities."""
+    x = np.random.default_rng(size).standard_normal((6, size)).astype(dtype)
+    x[1] = x[2, size // 2] = x[3, 0] = x[4, -1] = np.nan
+    x[5] = -np.inf
+    return x
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_one_nan_is_the_result(name: str, axis: int, level: str) -> None:
+    for dtype, of in (("f32", np.float32), ("f16", np.float16), ("f64", np.float64)):
+        module = tw.parse(EXTREMES.format(name=name, axis=axis, dtype=dtype))
+        run = tw.compile(module, tw.Target("cpu", features=(level,)))
+        for size in COLUMNS:
+            x = with_nan(size, of)
+            np.testing.assert_array_equal(run(x), getattr(np, name)(x, axis=axis))

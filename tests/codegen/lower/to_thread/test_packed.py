@@ -15,6 +15,8 @@ from tilewright.ir.packing import PackedArray
 from tilewright.ir.thread.nodes import Binary, Gather, Load, Store
 from tilewright.ir.thread.visit import statement_values, walk, walk_values
 
+from tests.codegen.kernels import LEVELS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -307,3 +309,32 @@ def test_elements_at_one_bit_of_adjacent_bytes_are_converted_as_a_vector(
         assert not any(isinstance(v, Gather) for v in values)
         assert any(isinstance(v, Load) and _lanes(v) == 16 for v in values)
         assert not any(isinstance(v, Binary) and v.op == "shr" for v in values)
+
+
+ODD = """
+constant("w", ({k}, {n}), {dtype})
+constant("s", ({n},), f32)
+m = symbols("m", lower=0)
+
+@graph_func
+def main(x: Tensor[(m, {k}), f32]):
+    d = dequantize_linear(const("w"), const("s"), axis=1)
+    y = matmul(x, d)
+    return y
+"""
+TARGETS = (*(tw.Target("cpu", features=(level,)) for level in LEVELS), tw.Target("simt"))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=[*LEVELS, "simt"])
+@pytest.mark.parametrize("name", ["i4", "u2"])
+def test_the_last_byte_of_weights_is_not_full(name: str, target: tw.Target) -> None:
+    row = dtype(name)
+    for k, n in ((1, 1), (3, 5), (7, 1), (17, 35)):
+        rng = np.random.default_rng(k * n)
+        w = rng.integers(row.lowest, row.highest + 1, (k, n)).astype(row.numpy)
+        s = rng.integers(1, 4, n).astype(np.float32)
+        text = ODD.format(k=k, n=n, dtype=name)
+        run = tw.compile(tw.parse(text, constants={"w": w, "s": s}), target)
+        for m in (0, 1, 3, 15):
+            x = rng.integers(-3, 4, (m, k)).astype(np.float32)
+            np.testing.assert_array_equal(run(x), x @ (w.astype(np.float32) * s))
