@@ -2,7 +2,7 @@
 
 Run as ``python -m tests.benchmarks.reducers [--json FILE] [--only PART] [--threads N]``. Every
 result is checked. Each row states the time relative to the fastest peer of the same run, and the
-fraction of the bandwidth of memory that is measured in it.
+fraction of the bandwidth of memory, which is measured by interleaved calls.
 """
 
 from __future__ import annotations
