@@ -84,9 +84,9 @@ def sum_rounded_to_odd(a: Array, b: Array) -> Array:
 
 
 def _remainder(x: Array, y: Array) -> Array:
-    """Return the remainder with the sign of the divisor."""
+    """Return the remainder with the sign of the divisor; that of an infinity is NaN."""
     rest = np.fmod(x, y)
-    turned = np.where(np.isinf(y), y, sum_rounded_to_odd(rest, y))
+    turned = np.where(np.isinf(y) & ~np.isnan(rest), y, sum_rounded_to_odd(rest, y))
     found = np.where((rest != 0) & (np.signbit(rest) != np.signbit(y)), turned, rest)
     return np.where(rest == 0, np.copysign(0.0, y), found)
 

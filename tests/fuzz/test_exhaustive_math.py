@@ -184,3 +184,10 @@ def test_functions_compute_with_vectors(op: str, dtype: DType) -> None:
         made = between_accesses(emit_module([kernel.function], target))
         assert any("<16 x " in line for line in made)
         assert [line for line in made if ONE_ELEMENT.search(line)] == []
+
+
+def test_the_exact_remainder_of_an_infinity_is_not_a_number() -> None:
+    inf = np.float32(np.inf)
+    x, y = np.array([inf, -inf, 1, -1, 5]), np.array([inf, inf, inf, inf, -inf])
+    found = exact_pairs("mod", (x.astype(np.float32), y.astype(np.float32)))
+    np.testing.assert_array_equal(found, [np.nan, np.nan, 1, inf, -inf])
