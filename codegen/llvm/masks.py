@@ -77,6 +77,20 @@ def opaque_mask(em: Emitter, mask: str, of: VectorType) -> str:
     return em.op(f"icmp slt {vector(element, lanes)} {found}, zeroinitializer")
 
 
+def merging_mask(em: Emitter, mask: str, of: VectorType) -> str:
+    """Return a mask by which LLVM merges a select into the instruction of one side.
+
+    It turns a select by a literal into a shuffle, which needs a unit of the multiply-adds.
+    """
+    literal = is_literal(mask) and not mask.startswith("splat")
+    if not literal or not _affected(em) or em.module.vector_bits != ZMM_BITS:
+        return mask
+    lanes = of.lanes
+    padded = max(_power_of_two(lanes), MASK_LANES)
+    hidden = _hidden(em, vector("i1", padded), "k", _picked(em, "i1", mask, lanes, range(padded)))
+    return _picked(em, "i1", hidden, padded, range(lanes))
+
+
 def opaque_elements(em: Emitter, raw: str, of: VectorType) -> str:
     """Return the elements of a masked store such that LLVM does not see how they are computed."""
     element = memory_element(of.dtype)

@@ -37,6 +37,7 @@ from . import arithmetic, memory_access
 from .casts import convert
 from .emitter import REPORT, Emitter, UnboundVariableError
 from .indices import Lane, condition, conditions, fits, integer, integers, shorts, spread
+from .masks import merging_mask
 from .memory_access import Pointer
 from .types import constant, element_type, type_name, vector
 
@@ -190,8 +191,7 @@ def _compute(
         case Compare(op=op, left=x, right=y):
             return _compare(em, value)
         case Select(condition=bit, then=x, otherwise=y):
-            chosen = typed(em, bit)
-            return em.op(f"select {chosen}, {typed(em, x)}, {typed(em, y)}")
+            return _choose(em, bit, x, y)
         case Cast(type=of, operand=x):
             return convert(em, evaluate(em, x), numeric(em, x.type), of)
         case Bitcast():
@@ -219,6 +219,16 @@ def _compare(em: Emitter, value: Compare) -> str:
     if isinstance(of, PointerType):
         return em.op(f"icmp {value.op} {type_name(of)} {x}, {y}")
     return arithmetic.compare(em, value.op, x, y, of)
+
+
+def _choose(em: Emitter, bit: Value, x: Value, y: Value) -> str:
+    """Emit a select; one of products that are added becomes a masked instruction."""
+    of = numeric(em, bit.type)
+    chosen = evaluate(em, bit)
+    if isinstance(x, Fma) and of.lanes > 1:
+        chosen = merging_mask(em, chosen, of)
+    kind = vector("i1", of.lanes) if of.lanes > 1 else "i1"
+    return em.op(f"select {kind} {chosen}, {typed(em, x)}, {typed(em, y)}")
 
 
 def _bitcast(em: Emitter, value: Bitcast) -> str:

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from tilewright.codegen.llvm import emit_module
+from tilewright.codegen.llvm import assembly, emit_module
 from tilewright.codegen.llvm.masks import constant_mask, is_literal
 from tilewright.ir.dtype import bf16, f16, f32, f64, i8, i16, i32, i64, u8
 from tilewright.ir.interpreter import run_prim
@@ -126,3 +126,37 @@ def test_targets_without_this_defect_use_masks_as_they_are():
     function = masked_cast(i32, f32, 4, Predicate(LANE < N, LANE, 4))
     for arch in ("aarch64", "riscv64", "wasm32"):
         assert "asm" not in masks_of(function, Target("cpu", arch=arch))[1]
+
+
+UPDATE = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(4, 11), f32], w: Buffer[(4,), f32], y: Out[(11,), f32]):
+    s = alloc((16,), f32, scope="local")
+    for i in vectorized(16):
+        with block("s_init"):
+            v = spatial(16, i)
+            s[v] = 0.0
+    for k in range(4):
+        for j in vectorized(16):
+            with block("s"):
+                vj, vk = spatial(16, j), reduce(k)
+                guard(j < 11)
+                s[vj] += x[vk, vj] * w[vk]
+    for l in vectorized(16):
+        with block("y"):
+            vl = spatial(11, l)
+            guard(l < 11)
+            y[vl] = s[vl]
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_masked_sum_in_a_register_is_one_instruction(level):
+    kernel = build(parse(UPDATE).prims[0], level)
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((4, 11), (4,)))
+    y = np.zeros(11, np.float32)
+    assert kernel(x, w, y) == 0
+    np.testing.assert_array_equal(y, w @ x)
+    text = assembly(kernel.text, Target("cpu", features=(level,)))
+    assert "vshuff64x2" not in text
