@@ -108,7 +108,7 @@ def _classified(func: PrimFunc, blocks: list[Block] | None) -> Pattern:
         return Other()
     if any(is_reduction(b) and (b.init is None or not reorders(b)) for b in blocks):
         return Other()
-    complete = _are_complete(func, blocks)
+    complete = are_complete(func, blocks)
     if all(b.init is None for b in blocks):
         return Elementwise(tuple(blocks)) if complete else Other()
     rows = _rows(func, blocks)
@@ -120,7 +120,7 @@ def _classified(func: PrimFunc, blocks: list[Block] | None) -> Pattern:
     return (_matmul(blocks) if one_store else None) or rows
 
 
-def _are_complete(func: PrimFunc, blocks: list[Block]) -> bool:
+def are_complete(func: PrimFunc, blocks: list[Block]) -> bool:
     """Return whether blocks run their whole domain, each iteration once."""
     tree = tree_of(func)
     domains = (executed_domain(tree, block) for block in blocks)
@@ -133,7 +133,7 @@ def _uncast(element: Element) -> Element:
     return element
 
 
-def _factors(block: Block) -> tuple[Element, Element] | None:
+def factors_of(block: Block) -> tuple[Element, Element] | None:
     """Return the two factors whose product a block sums; None if it is not such a sum."""
     found = reduction_of(block)
     if found is None or block.init is None or found.prefix or found.reducer.name != "add":
@@ -174,7 +174,7 @@ def _variables(load: Load) -> set[object]:
 def _matmul(blocks: list[Block]) -> Matmul | None:
     at = next(k for k, b in enumerate(blocks) if b.init is not None)
     before, head, tail = blocks[:at], blocks[at], blocks[at + 1 :]
-    factors = _factors(head)
+    factors = factors_of(head)
     spatial = [v for v in head.iters if v.kind == "spatial"]
     depth = [v for v in head.iters if v.kind == "reduce"]
     if factors is None or len(spatial) < 2 or len(depth) != 1:

@@ -10,12 +10,14 @@ from ...ir.loop.visit import walk
 from ...ir.symbolic import const_value
 from ..apply import Composite
 from ..composite import composite
+from ..convolutions import convolution_of
 from ..handles import FunctionRef, Handle, block_ref, buffer_ref
 from ..patterns import Elementwise, Matmul, Other, Pattern, Rows, classify
 from ..primitives.caching.cache_write import CacheWrite
 from ..problem import StepError
 from ..schedule import Schedule
 from ..state import State
+from .convolution import schedule_convolution
 from .elementwise import schedule_elementwise
 from .gpu.loops import schedule_gpu_loops
 from .gpu.matmul import schedule_gpu_matmul
@@ -72,9 +74,10 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
 
     Notes
     -----
-    For a CPU ``schedule_matmul``, ``schedule_rows`` or ``schedule_elementwise``, by the kind of the
-    kernel, or ``schedule_scans`` if it contains scans; ``schedule_nests`` if the kernel is of no
-    kind, or if dependences between its blocks forbid the rule of its kind. For a GPU the first that
+    For a CPU ``schedule_matmul``, ``schedule_convolution``, ``schedule_rows`` or
+    ``schedule_elementwise``, by the kind of the kernel, or ``schedule_scans`` if it contains scans;
+    ``schedule_nests`` if the kernel is of no kind, or if dependences between its blocks forbid the
+    rule of its kind. For a GPU the first that
     applies of ``schedule_gpu_scans``, ``schedule_gpu_scan_runs``, ``schedule_gpu_matmul``,
     ``schedule_gpu_rows``, ``schedule_gpu_loops``, ``schedule_gpu_nests`` and
     ``schedule_gpu_serial``. If no rule of a CPU applies, a warning is issued and the kernel is left
@@ -110,6 +113,8 @@ def _schedule_for_cpu(sch: Schedule, function: FunctionRef) -> None:
     """Apply the first rule that applies; warn and leave the kernel unscheduled if none does."""
     while True:
         before = sch.module.prim(function.function)
+        if convolution_of(before) is not None and _applies(sch, schedule_convolution(function)):
+            return
         pattern = classify(before)
         if isinstance(pattern, Other) and _has_kinds(before):
             return
