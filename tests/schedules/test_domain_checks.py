@@ -321,6 +321,43 @@ def test_a_consumer_below_a_branch_is_inlined_with_its_condition():
     )
 
 
+TWO_STORES = """
+@prim_func
+def f(x: Buffer[(8,), f32], y: InOut[(8,), f32], r: Out[(8,), f32]):
+    z = alloc((8,), f32)
+    t = alloc((8,), f32)
+    for i in range(8):
+        with block("p"):
+            vi = spatial(i)
+            t[vi] = x[vi] + 1.0
+            z[vi] = x[vi] * 2.0
+    for j in range(8):
+        with block("c"):
+            vj = spatial(8, j)
+            y[vj] = t[vj] + z[vj]
+    for k in range(8):
+        with block("d"):
+            vk = spatial(k)
+            r[vk] = t[vk]
+"""
+
+
+def test_a_consumer_is_inlined_after_the_other_stores_of_its_producer():
+    requires = ReverseComputeInline.Requires
+    same_after(TWO_STORES, lambda s: s.reverse_compute_inline("c"))
+    first = "            t[vi] = x[vi] + 1.0\n"
+    for text, requirement in (
+        (TWO_STORES.replace("for j in range(8)", "for j in range(5)"), requires.SAME_ITERATIONS),
+        (TWO_STORES.replace("t[vj] + z", "t[7 - vj] + z"), requires.KEEPS_DEPENDENCES),
+        (
+            TWO_STORES.replace(first, "").replace("* 2.0\n", f"* 2.0\n{first}"),
+            requires.KEEPS_DEPENDENCES,
+        ),
+    ):
+        sch = schedule(text)
+        rejected(sch, ReverseComputeInline(sch.get_block("c")), requirement, "producer 'p'")
+
+
 def test_a_cached_output_is_copied_only_where_it_was_written():
     same_after(BRANCH, lambda s: s.cache_write("y", "y", "local"))
     same_after(BRANCH_SUM, lambda s: s.cache_write("s", "y", "local"))

@@ -123,7 +123,8 @@ class ReverseComputeInline(Primitive):
         IGNORES_OLD_CONTENTS = "the block does not read the buffer that it writes"
         SAME_ITERATIONS = (
             "conditions on their iteration variables describe which iterations of the block and of "
-            "the producer run, and the producer runs at all iterations of the block"
+            "the producer run, and the producer runs at all iterations of the block; a producer "
+            "that also stores to other buffers runs at no others"
         )
         ONE_PRODUCER = (
             "the block reads exactly one temporary that one other block writes and no other block "
@@ -140,7 +141,8 @@ class ReverseComputeInline(Primitive):
         )
         KEEPS_DEPENDENCES = (
             "between the producer and the block, no other block accesses the output of the block "
-            "or writes its inputs"
+            "or writes its inputs, and the block reads of the other "
+            "outputs of the producer only elements that it stored before in the same iteration"
         )
         INJECTIVE_WRITES = "the write indices of the block are injective in its iteration variables"
         VALUE_SIZE = (
@@ -189,6 +191,32 @@ class ReverseComputeInline(Primitive):
         yield from dependence_problems(
             state, self.block, self.Requires.KEEPS_DEPENDENCES, producer, later=False
         )
+
+    def _shared_buffers(self, block: Block, producer: Block, buffer: Buffer) -> Iterator[Problem]:
+        """Check the reads of other buffers that the producer stores to.
+
+        The block may read the element that the producer stored before in the same iteration.
+        """
+        parts = statements_of(producer.body)
+        at = next(
+            (k for k, s in enumerate(parts) if isinstance(s, Store) and s.buffer is buffer), 0
+        )
+        positions = _positions(producer, block, buffer)
+        stored = {(s.buffer, s.indices) for s in parts[:at] if isinstance(s, Store)}
+        later = {s.buffer for s in parts[at + 1 :] if isinstance(s, Store)}
+        others = {a.buffer for a in writes(producer)} - {buffer}
+        for load in reads(block):
+            indices = tuple(substitute(i, positions) for i in load.indices)
+            before = (load.buffer, indices) in stored and load.buffer not in later
+            if load.buffer in others and not before:
+                yield Problem(
+                    self.Requires.KEEPS_DEPENDENCES,
+                    f"block {block.name!r} reads an element of {load.buffer.name!r} that producer "
+                    f"{producer.name!r} does not store before {buffer.name!r} in the same "
+                    "iteration",
+                    (self.block, *refs_of(self.block.function, producer, load.buffer)),
+                )
+                return
 
     def _movable(self, state: State) -> Iterator[Problem]:
         requires = self.Requires
@@ -260,6 +288,7 @@ class ReverseComputeInline(Primitive):
                     )
                     return
         yield from self._iterations(state, producer, buffer)
+        yield from self._shared_buffers(block, producer, buffer)
 
     def _iterations(self, state: State, producer: Block, buffer: Buffer) -> Iterator[Problem]:
         """Check that the producer runs at all iterations of the block."""
@@ -271,6 +300,16 @@ class ReverseComputeInline(Primitive):
                 where = (self.block, *refs_of(self.block.function, producer))
                 yield Problem(self.Requires.SAME_ITERATIONS, found.reason, where)
                 return
+        others = [a.buffer.name for a in writes(producer) if a.buffer is not buffer]
+        if others and _predicate(tree, producer, block, buffer) is not producer.predicate:
+            yield Problem(
+                self.Requires.SAME_ITERATIONS,
+                f"block {block.name!r} may not run at all iterations of producer "
+                f"{producer.name!r}, which also stores to {others[0]!r}",
+                (self.block, *refs_of(self.block.function, producer)),
+                {"stores": ", ".join(others)},
+            )
+            return
         if made.condition is None or used.condition is None or made.exact:
             return
         wanted = substitute(used.condition, _positions(producer, block, buffer))
