@@ -109,7 +109,7 @@ STAGES: Final[tuple[Stage, ...]] = (
     Stage(HOST, "host", KINDS, "Lower graph functions to checks, memory management and launches."),
     Stage(LLVM, "llvm", ("cpu", "cuda"), "Generate LLVM IR."),
     Stage(LLVM_OPTIMIZED, "llvm", ("cpu", "cuda"), "Run the optimization passes of LLVM."),
-    Stage(ASSEMBLY, "assembly", ("cpu", "cuda"), "Generate assembly: PTX for an NVIDIA GPU."),
+    Stage(ASSEMBLY, "assembly", ("cpu", "cuda"), "Generate assembly (PTX on a GPU)."),
     Stage(SASS, "assembly", ("cuda",), "Assemble PTX to the machine code of the GPU."),
 )
 """All stages, in order."""

@@ -59,6 +59,21 @@ def call_text(trace: Trace, call: TraceStep | Group) -> str:
     return f"{call.op}({_shown(call, _python_names(trace))})"
 
 
+def arguments_text(trace: Trace, call: TraceStep | Group) -> str:
+    """Return the arguments of a step or group with the program's names, which may be ambiguous.
+
+    Examples
+    --------
+    >>> first = TraceStep("get_block", (("name", "mm"), ("function", "f")), ("mm",))
+    >>> again = TraceStep("get_block", (("name", "mm"), ("function", "g")), ("mm",))
+    >>> loops = TraceStep("get_loops", (("block", ResultOf(1, 0)),), ("i", "j"))
+    >>> trace = Trace((first, again, loops))
+    >>> arguments_text(trace, loops), call_text(trace, loops)
+    ('block=mm', 'get_loops(block=mm_2)')
+    """
+    return _shown(call, [step.names for step in trace.steps])
+
+
 def _lines(trace: Trace) -> Iterator[str]:
     """Yield the lines of a trace; the steps of a group are indented."""
     named, waiting = _python_names(trace), list(trace.groups)

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from ..schedules import Schedule
 from ..schedules.history import Node
+from ..schedules.python_text import arguments_text
 from ..schedules.trace import Group
 from . import protocol
 from .pending import Pending
 from .protocol import History, HistoryNode
-from .trace_view import last_text, trace_view
+from .trace_view import trace_view
 
 START = "start"
 
@@ -60,10 +61,9 @@ class HistoryView:
         )
 
     def _detail(self, node: Node) -> str:
-        """Return the arguments of the last step as Python text."""
+        """Return the arguments of the last step with the program's names."""
         if node.id not in self._details:
-            text = last_text(node.state.trace, node.step)
-            self._details[node.id] = text[text.index("(", text.index("sch.")) :]
+            self._details[node.id] = f"({arguments_text(node.state.trace, node.step)})"
         return self._details[node.id]
 
     def record_verdict(self, node: str, *, agrees: bool) -> None:

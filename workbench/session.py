@@ -20,6 +20,7 @@ from ..schedules.targets import program_target
 from ..target.target import Target
 from . import protocol
 from .bench import Bench
+from .durations import duration
 from .editor import Editor
 from .jobs import Progress
 from .lowered_texts import LoweredTexts
@@ -347,8 +348,8 @@ class Session(Editor):
         self._show(record)
 
     def _announce_measurement(self, measurement: Measurement) -> None:
-        milliseconds = measurement.median / 1e3
-        self._announce(f"Measured: {measurement.function} takes {milliseconds:.3g} ms", "good")
+        time = duration(measurement.median)
+        self._announce(f"Measured: {measurement.function} takes {time}", "good")
 
     def stages(self) -> list[protocol.Stage]:
         """Return the stages of lowering of the open function."""

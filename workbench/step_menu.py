@@ -147,14 +147,13 @@ class StepMenu:
 
     def _label(self, step: Suggestable) -> str:
         """Return the values that are neither the selection nor a default."""
-        pairs = step.values()
         defaults = {p.name: p.default for p in step.parameters() if not p.required}
         distinctive = [
             (name, value)
-            for name, value in pairs
+            for name, value in step.values()
             if value != self.selection and (name not in defaults or value != defaults[name])
         ]
-        return ", ".join(f"{name}={value_text(value)}" for name, value in distinctive or pairs)
+        return ", ".join(f"{name}={value_text(value)}" for name, value in distinctive)
 
     def _problems(self, suggestion: Suggestion, state: State) -> Iterator[protocol.Problem]:
         if suggestion.invalid is not None:

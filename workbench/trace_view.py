@@ -73,12 +73,6 @@ def _outermost(trace: Trace) -> list[Group]:
     return found
 
 
-def last_text(trace: Trace, last: TraceStep | Group) -> str:
-    """Return the last step or composite step of a trace as Python text."""
-    texts, headers = _texts(trace)
-    return texts[-1] if isinstance(last, TraceStep) else headers[trace.groups.index(last)]
-
-
 def _texts(trace: Trace) -> tuple[list[str], list[str]]:
     """Return the texts of the steps, and of the groups as calls, with the same names of results."""
     steps: list[str] = []

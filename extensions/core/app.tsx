@@ -129,11 +129,14 @@ function Drawer({ store, children }: { store: Store; children: ComponentChildren
   );
 }
 
+/** One pane at a time; a pane that was opened stays mounted, with its forms, folds and positions. */
 function Narrow({ store, idBase }: PartProps): JSX.Element {
   const [chosen, setTab] = useState("function");
   const hasGraph = useWatch(store.state, (state) => state.graph !== null);
   useRevealed(store, () => setTab("function"));
   const tab = chosen === "graph" && !hasGraph ? "function" : chosen;
+  const visited = useRef(new Set<string>());
+  visited.current.add(tab);
   const tabs = [
     ...(hasGraph ? [{ key: "graph", label: "Graph" }] : []),
     { key: "function", label: "Loops" },
@@ -143,14 +146,33 @@ function Narrow({ store, idBase }: PartProps): JSX.Element {
   return (
     <div class="tw-narrow">
       <Tabs label="Panes" tabs={tabs} current={tab} onChange={setTab} idBase={`${idBase}-narrow`} />
-      <div class="tw-pane-body" role="tabpanel" id={`${idBase}-narrow-panel`} aria-labelledby={`${idBase}-narrow-tab-${tab}`}>
-        {tab === "graph" ? <Boundary name="graph"><GraphPane store={store} idBase={`${idBase}-graph`} /></Boundary> : null}
-        {tab === "function" ? <Boundary name="function"><FunctionPane store={store} idBase={`${idBase}-function`} /></Boundary> : null}
-        {tab === "steps" ? <Boundary name="inspector"><Inspector store={store} /></Boundary> : null}
-        {tab === "dock" ? <Dock store={store} idBase={`${idBase}-dock`} /> : null}
-      </div>
+      {tabs.filter(({ key }) => visited.current.has(key)).map(({ key }) => (
+        <div
+          key={key}
+          class="tw-pane-body"
+          role="tabpanel"
+          hidden={key !== tab}
+          id={key === tab ? `${idBase}-narrow-panel` : undefined}
+          aria-labelledby={`${idBase}-narrow-tab-${key}`}
+        >
+          <NarrowPane name={key} store={store} idBase={idBase} />
+        </div>
+      ))}
     </div>
   );
+}
+
+function NarrowPane({ name, store, idBase }: PartProps & { readonly name: string }): JSX.Element {
+  switch (name) {
+    case "graph":
+      return <Boundary name="graph"><GraphPane store={store} idBase={`${idBase}-graph`} /></Boundary>;
+    case "steps":
+      return <Boundary name="inspector"><Inspector store={store} /></Boundary>;
+    case "dock":
+      return <Dock store={store} idBase={`${idBase}-dock`} />;
+    default:
+      return <Boundary name="function"><FunctionPane store={store} idBase={`${idBase}-function`} /></Boundary>;
+  }
 }
 
 /** Return the width of the workbench in pixels, and the layout for it. */

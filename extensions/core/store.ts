@@ -51,7 +51,6 @@ interface Known {
   readonly saved: boolean;
   readonly lost: Saved | null;
   readonly waiting: number;
-  readonly roundTrip: number | null;
   readonly target: string;
   readonly open: string;
   readonly functions: readonly FunctionItem[];
@@ -107,7 +106,6 @@ const EMPTY: State = {
   saved: false,
   lost: null,
   waiting: 0,
-  roundTrip: null,
   target: "",
   open: "",
   functions: [],
@@ -153,7 +151,7 @@ export class Store {
   private revealing = 0;
   private lines: readonly string[] = [];
   private kept: Saved | null = null;
-  private readonly sentAt = new Map<number, number>();
+  private readonly unanswered = new Set<number>();
 
   /** Connect to a session; `saved` is the state in a notebook file, empty for a new widget. */
   constructor(private readonly transport: Transport, saved = "") {
@@ -187,7 +185,7 @@ export class Store {
       return 0;
     }
     const id = this.nextId++;
-    this.sentAt.set(id, performance.now());
+    this.unanswered.add(id);
     performance.mark(`tw:send:${id}`);
     this.state.update((state) => ({ ...state, waiting: state.waiting + 1 }));
     this.transport.send({ ...request, id });
@@ -205,7 +203,7 @@ export class Store {
 
   /** Apply a step, unless the answer to the last application is still pending. */
   apply(key: string, values: Readonly<Record<string, string>> = {}): void {
-    if (this.sentAt.has(this.applying)) return;
+    if (this.unanswered.has(this.applying)) return;
     this.applying = this.send({ type: "apply", key, values, head: this.state.value.history.head });
   }
 
@@ -276,17 +274,14 @@ export class Store {
       this.state.update((state) => ({ ...state, mismatch: true }));
       return;
     }
-    this.state.update((state) => merge(this.timed(state, update.reply), update, buffers));
+    this.state.update((state) => merge(this.answered(state, update.reply), update, buffers));
     if (update.copy) this.keep(update.copy);
     if ((update.menu || update.panes) && update.reply !== this.revealing) this.marked.set(null);
     if (update.reply) afterPaint(() => measureReply(update.reply));
   }
 
-  private timed(state: State, reply: number): State {
-    const sent = this.sentAt.get(reply);
-    if (sent === undefined) return state;
-    this.sentAt.delete(reply);
-    return { ...state, waiting: state.waiting - 1, roundTrip: performance.now() - sent };
+  private answered(state: State, reply: number): State {
+    return this.unanswered.delete(reply) ? { ...state, waiting: state.waiting - 1 } : state;
   }
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -325,6 +326,85 @@ def test_focus_stays_and_shortcuts_work_after_every_action(page: Page) -> None:
     page.keyboard.press("Control+Shift+c")
     expect(page.locator("#modal-command-palette, .lm-CommandPalette").first).to_be_visible()
     page.keyboard.press("Escape")
+
+
+def test_the_narrow_layout_keeps_forms_and_positions(page: Page) -> None:
+    step(page, "lower_graph").locator(".tw-apply").click()
+    expect(page.locator(".tw-announcement")).to_contain_text("lower_graph")
+    page.locator(".tw-picker").select_option(KERNEL)
+    rule(page).get_by_role("button", name="Take the default schedule").click()
+    expect(code(page)).to_contain_text("vectorized(")
+    page.set_viewport_size({"width": 760, "height": 900})
+    page.wait_for_selector(".tw-root.is-narrow")
+    page.locator('.tw-marker[data-name="i1_0"]').click()
+    tab(page, "Steps")
+    step(page, "reorder").locator(".tw-step-name").click()
+    loops = step(page, "reorder").get_by_label("loops", exact=True)
+    loops.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("(i0_0,)")
+    tab(page, "Loops")
+    code(page).hover()
+    page.mouse.wheel(0, 300)
+    page.wait_for_function("document.querySelector('.tw-code').scrollTop > 200")
+    top = page.locator(".tw-code").evaluate("(code) => code.scrollTop")
+    tab(page, "More")
+    tab(page, "History")
+    row = page.locator(".tw-history-row").last
+    expect(row).to_contain_text(f"(function={KERNEL})")
+    tab(page, "Steps")
+    expect(loops).to_have_value("(i0_0,)")
+    picture(page, "narrow-form")
+    tab(page, "Loops")
+    assert page.locator(".tw-code").evaluate("(code) => code.scrollTop") == top
+    tab(page, "Passes")
+    expect(page.locator(".tw-stage-bar")).to_be_visible()
+    tab(page, "Loop IR")
+    assert page.locator(".tw-code").evaluate("(code) => code.scrollTop") == top
+    picture(page, "narrow-position")
+
+
+def test_uses_of_the_selected_buffer_are_marked(page: Page) -> None:
+    step(page, "lower_graph").locator(".tw-apply").click()
+    expect(page.locator(".tw-announcement")).to_contain_text("lower_graph")
+    page.locator(".tw-picker").select_option(KERNEL)
+    expect(code(page)).to_contain_text(f"def {KERNEL}(")
+    names = page.locator(".tw-code .tw-tok-name").filter(has_text=re.compile(r"^x$"))
+    definition, use = names.first, names.last
+    definition.click()
+    expect(page.get_by_role("heading", name="buffer x", exact=True)).to_be_visible()
+    marks = page.locator(".tw-occurrence")
+    expect(marks).to_have_count(names.count() - 1)
+    text, mark = use.bounding_box(), marks.last.bounding_box()
+    assert text is not None
+    assert mark is not None
+    assert abs(text["x"] - mark["x"]) < 2
+    assert abs(text["width"] - mark["width"]) < 2
+    assert mark["y"] <= text["y"] + 2 <= mark["y"] + mark["height"]
+    for name in ("JupyterLab Dark", "JupyterLab Light"):
+        theme(page, name)
+        picture(page, f"occurrences-{name.split()[-1]}")
+
+
+NUMBERS_GAP = """() => {
+    const numbers = document.querySelector(".tw-numbers").getBoundingClientRect();
+    const text = document.querySelector(".tw-code-text").getBoundingClientRect();
+    return text.left - numbers.right;
+}"""
+
+
+def test_status_and_rows_are_brief(page: Page) -> None:
+    assert page.evaluate(NUMBERS_GAP) >= 8, "line numbers are too close to the text of a graph"
+    lower = step(page, "lower_graph")
+    expect(lower).not_to_contain_text("function=main")
+    expect(lower.get_by_role("button", name="Apply lower_graph", exact=True)).to_be_visible()
+    expect(page.locator(".tw-status")).to_have_text("0 steps")
+    measure(page)
+    shown = page.locator(".tw-total").locator("xpath=..").inner_text()
+    status = page.locator(".tw-announcement").inner_text()
+    assert status.removeprefix("Measured: main takes ") in shown
+    tab(page, "Assembly")
+    expect(page.locator(".tw-stage-summary")).to_have_text("Generate assembly (PTX on a GPU).")
 
 
 @pytest.mark.parametrize("width", WIDTHS)

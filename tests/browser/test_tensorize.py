@@ -68,7 +68,7 @@ def test_mismatch_is_displayed_and_fixed(page: Page) -> None:
     expect(form.locator(".tw-match")).to_contain_text("The loops match the intrinsic.")
     if folder := os.environ.get("SCREENSHOTS"):
         page.screenshot(path=f"{folder}/tensorize-fits.png")
-    form.locator(".tw-apply").click()
+    form.get_by_role("button", name="Apply tensorize").click()
     expect(code(page)).to_contain_text(f'with block("product_o", intrinsic="{TILE}")')
     tab(page, "Trace")
     expect(page.locator(".tw-trace")).to_contain_text(f'intrinsic="{TILE}"'.replace('"', "'"))

@@ -4,16 +4,24 @@ import { definitionOf, originsOf, spanAt, type PaneModel, type Scope, type Span 
 import type { Marked } from "../store";
 import { Line } from "./lines";
 import { LINE_HEIGHT, LoopGutter, loopGutterWidth } from "./loop_gutter";
+import { Occurrences, Underlines } from "./marks";
 
 interface CodeProps {
   readonly pane: PaneModel;
   readonly selected: number | null;
   readonly linked: ReadonlySet<string>;
   readonly marked: Marked | null;
+  /** The last positions by function, which outlive the view. */
+  readonly positions: Positions;
   readonly onSelect: (span: Span) => void;
   readonly onHover: (span: Span | null) => void;
 }
 
+/** Scroll positions in pixels, with the selection that was last scrolled to, by function. */
+export type Positions = Map<string, { readonly top: number; readonly shown: string }>;
+
+/** The width of the line numbers, without and with the loop tree beside them. */
+const NUMBERS = [48, 34] as const;
 const OVERSCAN = 12;
 const PADDING = 8;
 
@@ -25,7 +33,7 @@ export function CodeView(props: CodeProps): JSX.Element {
   const range = useVisibleLines(box, pane.lines.length);
   const bands = useMemo(() => bandsOf(pane, props.linked), [pane, props.linked]);
   const labels = useMemo(() => labelsOf(pane), [pane]);
-  const reveal = useReveal(box, pane, props.selected);
+  const reveal = useReveal(box, pane, props.selected, props.positions);
   useEffect(reveal, [reveal]);
   useRevealedMarks(box, props.marked);
 
@@ -55,18 +63,18 @@ export function CodeView(props: CodeProps): JSX.Element {
       <Line key={index} text={text} language="script" top={index * LINE_HEIGHT} band={band} label={labels.get(index) ?? ""} />,
     );
   }
-  const gutter = loopGutterWidth(pane);
+  const gutter = loopGutterWidth(pane) + NUMBERS[pane.scopes.length > 0 ? 1 : 0];
   const width = pane.lines.reduce((longest, line) => Math.max(longest, line.length), 0);
   return (
     <div class="tw-code" ref={box} tabIndex={0} role="region" aria-label={`Code of ${pane.name}`}>
       <div
         class="tw-code-page"
-        style={{ height: `${pane.lines.length * LINE_HEIGHT + PADDING * 2}px`, "--tw-gutter": `${gutter + 34}px` }}
+        style={{ height: `${pane.lines.length * LINE_HEIGHT + PADDING * 2}px`, "--tw-gutter": `${gutter}px` }}
         onClick={pick}
         onPointerMove={(event) => point(locate(event))}
         onPointerLeave={() => point(null)}
       >
-        <div class="tw-gutter" style={{ width: `${gutter + 34}px` }}>
+        <div class="tw-gutter" style={{ width: `${gutter}px` }}>
           <Numbers first={range.first} last={Math.min(range.last, pane.lines.length - 1)} />
           <LoopGutter
             pane={pane}
@@ -79,6 +87,7 @@ export function CodeView(props: CodeProps): JSX.Element {
           />
         </div>
         <div class="tw-code-text" style={{ minWidth: `${width + 18}ch` }}>
+          <Occurrences pane={pane} uid={props.selected} first={range.first} last={range.last} />
           {lines}
           <Underlines marked={props.marked} first={range.first} last={range.last} />
         </div>
@@ -94,28 +103,6 @@ function Numbers({ first, last }: { first: number; last: number }): JSX.Element 
     <div class="tw-numbers" style={{ top: `${first * LINE_HEIGHT + PADDING}px` }} aria-hidden="true">
       {numbers.join("\n")}
     </div>
-  );
-}
-
-/** The underlines of the parts at fault of the problem that is pointed at. */
-function Underlines({ marked, first, last }: { marked: Marked | null; first: number; last: number }): JSX.Element | null {
-  const marks = marked?.marks.filter((mark) => first < mark.line && mark.line <= last + 1) ?? [];
-  if (marks.length === 0) return null;
-  return (
-    <>
-      {marks.map((mark) => (
-        <span
-          key={`${String(mark.line)}:${String(mark.column)}`}
-          class="tw-underline"
-          aria-hidden="true"
-          style={{
-            transform: `translateY(${String((mark.line - 1) * LINE_HEIGHT)}px)`,
-            left: `${String(mark.column - 1)}ch`,
-            width: `${String(Math.max(1, mark.end - mark.column))}ch`,
-          }}
-        />
-      ))}
-    </>
   );
 }
 
@@ -163,19 +150,29 @@ function useVisibleLines(box: { readonly current: HTMLElement | null }, count: n
   return range;
 }
 
-/** Scroll the selection into view once after it changes. */
+/** Scroll the selection into view once after it changes; a view that is mounted again keeps its position. */
 function useReveal(
   box: { readonly current: HTMLElement | null },
   pane: PaneModel,
   selected: number | null,
+  positions: Positions,
 ): () => void {
-  const shown = useRef("");
+  const shown = useRef(positions.get(pane.name)?.shown ?? "");
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return undefined;
+    element.scrollTop = positions.get(pane.name)?.top ?? 0;
+    const keep = (): void => void positions.set(pane.name, { top: element.scrollTop, shown: shown.current });
+    element.addEventListener("scroll", keep, { passive: true });
+    return () => element.removeEventListener("scroll", keep);
+  }, [box, pane.name, positions]);
   return () => {
     const key = `${pane.name}:${String(selected)}`;
     const header = selected === null ? null : definitionOf(pane, selected);
     const element = box.current;
     if (!element || !header || shown.current === key) return;
     shown.current = key;
+    positions.set(pane.name, { top: element.scrollTop, shown: key });
     scrollToLine(element, header.line);
   };
 }

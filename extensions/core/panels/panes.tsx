@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
-import { CodeView } from "../code/view";
+import { useMemo, useRef, useState } from "preact/hooks";
+import { CodeView, type Positions } from "../code/view";
 import { GraphDiagram } from "../graph/view";
 import { useWatch } from "../observable";
 import { originsOf, type PaneModel, type Span } from "../pane";
@@ -16,6 +16,7 @@ const NO_ORIGINS: ReadonlySet<string> = new Set();
 
 /** The graph-level function as a diagram or as text. */
 export function GraphPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
+  const positions = useRef<Positions>(new Map());
   const [mode, setMode] = useState("diagram");
   const graph = useWatch(store.state, (state) => state.graph);
   const heat = useWatch(store.state, (state) => (state.heat?.function === state.graph?.function ? state.heat : null));
@@ -47,7 +48,7 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
             onOpen={(callee) => store.send({ type: "open", function: callee })}
           />
         ) : pane ? (
-          <Code store={store} pane={pane} linked={linked} />
+          <Code store={store} pane={pane} linked={linked} positions={positions.current} />
         ) : null}
       </div>
     </section>
@@ -56,6 +57,7 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
 
 /** The open function as loop IR or graph IR, and after each stage of lowering. */
 export function FunctionPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
+  const positions = useRef<Positions>(new Map());
   const [mode, setMode] = useState("ir");
   const [chosen, choose] = useState<Readonly<Record<string, string>>>({});
   const open = useWatch(store.state, (state) => state.open);
@@ -78,27 +80,34 @@ export function FunctionPane({ store, idBase }: { store: Store; idBase: string }
       <Breadcrumb store={store} />
       <RuleBar store={store} />
       <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${shown}`}>
-        {stage ? <StagePane store={store} stage={stage} onChoose={show} /> : <OpenFunction store={store} open={open} />}
+        {stage ? <StagePane store={store} stage={stage} onChoose={show} /> : <OpenFunction store={store} open={open} positions={positions.current} />}
       </div>
     </section>
   );
 }
 
-function OpenFunction({ store, open }: { store: Store; open: string }): JSX.Element {
+function OpenFunction({ store, open, positions }: { store: Store; open: string; positions: Positions }): JSX.Element {
   const pane = useWatch(store.state, (state) => paneOf(state, open));
   const linked = useLinked(store);
   const alive = useWatch(store.state, (state) => state.alive);
   if (!pane) return <p class="tw-quiet tw-pad">{alive ? "Waiting for the Jupyter kernel…" : "No program was received."}</p>;
-  return <Code store={store} pane={pane} linked={linked} />;
+  return <Code store={store} pane={pane} linked={linked} positions={positions} />;
 }
 
-function Code({ store, pane, linked }: { store: Store; pane: PaneModel; linked: ReadonlySet<string> }): JSX.Element {
+interface CodePaneProps {
+  readonly store: Store;
+  readonly pane: PaneModel;
+  readonly linked: ReadonlySet<string>;
+  readonly positions: Positions;
+}
+
+function Code({ store, pane, linked, positions }: CodePaneProps): JSX.Element {
   const selected = useSelected(store, pane.name);
   const select = (span: Span): void => store.select({ kind: span.kind, function: pane.name, uid: span.uid });
   const hover = (span: Span | null): void =>
     store.hover.set(span && { function: pane.name, uid: span.uid, origins: originsOf(pane, span.uid) });
   const marked = useWatch(store.marked, (value) => (value?.function === pane.name ? value : null));
-  return <CodeView pane={pane} selected={selected} linked={linked} marked={marked} onSelect={select} onHover={hover} />;
+  return <CodeView pane={pane} selected={selected} linked={linked} marked={marked} positions={positions} onSelect={select} onHover={hover} />;
 }
 
 /** Return the uid of the selection if it is in this function. */

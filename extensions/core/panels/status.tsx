@@ -21,12 +21,10 @@ function useLong(now: boolean, milliseconds: number): boolean {
   return long;
 }
 
-/** The status bar: the outcome of the last request, the running job, the head, and the round-trip time. */
+/** The status bar: the outcome of the last request, the running job, and the number of steps. */
 export function StatusBar({ store }: { store: Store }): JSX.Element {
   const applied = useWatch(store.state, (state) => state.applied);
   const steps = useWatch(store.state, (state) => state.trace.lines.length - pendingCount(state.trace));
-  const head = useWatch(store.state, (state) => state.history.head);
-  const roundTrip = useWatch(store.state, (state) => state.roundTrip);
   const waiting = useWatch(store.state, (state) => state.waiting > 0);
   const silent = useLong(waiting, SILENCE_MS);
   const job = useWatch(store.state, runningJob);
@@ -39,11 +37,8 @@ export function StatusBar({ store }: { store: Store }): JSX.Element {
       </span>
       {job ? <Progress key={job.key} job={job} more={jobs - 1} store={store} /> : null}
       <span class={`tw-dot${alive ? (waiting ? " is-busy" : "") : " is-lost"}`} title={alive ? (waiting ? "Waiting for the Jupyter kernel" : "Ready") : "Not connected"} />
-      <span class="tw-mono" title="Number of applied steps, and the head">
-        {steps} {steps === 1 ? "step" : "steps"} · {head.slice(0, 7) || "—"}
-      </span>
-      <span class="tw-mono tw-round-trip" title="Time of the last round trip to the Jupyter kernel">
-        {roundTrip === null ? "" : `${roundTrip.toFixed(0)} ms`}
+      <span class="tw-mono" title="Number of applied steps">
+        {steps} {steps === 1 ? "step" : "steps"}
       </span>
     </footer>
   );

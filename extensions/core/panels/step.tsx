@@ -41,7 +41,7 @@ export function Step({ suggestions, store }: StepProps): JSX.Element {
     <li class={`tw-step${legal ? "" : " is-illegal"}${open ? " is-open" : ""}`} data-step={suggestion.step}>
       <div class="tw-step-head">
         <StepName suggestion={suggestion} open={open} onToggle={toggle} />
-        {legal ? <Apply suggestion={suggestion} disabled={busy && values === UNCHANGED} onApply={apply} /> : <IllegalMark />}
+        {!legal ? <IllegalMark /> : open ? null : <Apply suggestion={suggestion} disabled={busy && values === UNCHANGED} onApply={apply} />}
       </div>
       {legal || open ? <SuggestionChips suggestions={suggestions} chosen={suggestion} onChoose={choose} /> : null}
       {open && values !== UNCHANGED ? null : <Problems suggestion={suggestion} store={store} />}
@@ -78,7 +78,7 @@ function Apply({ suggestion, disabled, onApply }: ApplyProps): JSX.Element {
     <button
       type="button"
       class="tw-button tw-apply"
-      aria-label={`Apply ${suggestion.step} ${suggestion.label}`}
+      aria-label={`Apply ${suggestion.step} ${suggestion.label}`.trimEnd()}
       aria-disabled={disabled}
       data-focus={`apply:${suggestion.step}`}
       onClick={() => {
@@ -162,7 +162,7 @@ function SuggestionChips({ suggestions, chosen, onChoose }: ChipsProps): JSX.Ele
           title={suggestion.label}
           onClick={() => onChoose(suggestion.key)}
         >
-          {labels[index]}
+          {labels[index] === "" ? "defaults" : labels[index]}
         </button>
       ))}
     </div>
