@@ -24,6 +24,7 @@ from ..symbolic import (
     Facts,
     Var,
     all_of,
+    as_expr,
     conjuncts,
     const_value,
     eq,
@@ -142,11 +143,15 @@ def dependent_bindings(tree: Tree, block: Block) -> Bool | None:
     ``spatial(4, i // 4), spatial(4, i % 4)`` are.
     """
     found = enclosing(tree, block)
-    used = [v for b in found.bindings for v in free_vars(b) & found.extents.keys()]
+    once = {v: as_expr(0) for v, extent in found.extents.items() if const_value(extent) == 1}
+    extents = {v: extent for v, extent in found.extents.items() if v not in once}
+    bindings = [substitute(b, once) for b in found.bindings]
+    used = [v for b in bindings for v in free_vars(b) & extents.keys()]
     if len(used) == len(set(used)):
         return None
-    equations = [Equation(v.binding, v.var, v.extent) for v in found.iters]
-    for equation in invert(equations, found.extents, tree.facts(block.body)).dependent:
+    pairs = zip(bindings, found.iters, strict=True)
+    equations = [Equation(binding, v.var, v.extent) for binding, v in pairs]
+    for equation in invert(equations, extents, tree.facts(block.body)).dependent:
         if not free_vars(equation.term).isdisjoint(v.var for v in found.iters):
             return eq(equation.term, equation.value)
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..symbolic import (
@@ -50,16 +50,17 @@ class _ElementAccess:
     facts: Facts | None
 
 
-def uncovered(block: Block, facts: Facts) -> Iterator[str]:
+def uncovered(block: Block, facts: Callable[[Stmt], Facts]) -> Iterator[str]:
     """Yield a message for each access of a block that is outside of its declared regions.
 
-    ``facts`` hold in the body. Accesses that are neither proved nor refuted to be covered are not
-    reported, and the indices of accesses under a condition loaded from memory are not checked.
+    ``facts`` returns the facts that hold in the init, or in the body. Accesses that are neither
+    proved nor refuted to be covered are not reported, and the indices of accesses under a condition
+    loaded from memory are not checked.
     """
     seen: set[tuple[Region, bool]] = set()
     parts = [block.body] if block.init is None else [block.init, block.body]
     for part in parts:
-        for access in _accesses(part, facts):
+        for access in _accesses(part, facts(part)):
             if (access.region, access.writes) not in seen:
                 seen.add((access.region, access.writes))
                 yield from _outside(block, access)

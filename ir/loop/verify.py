@@ -565,7 +565,10 @@ class _Checker:
         facts = self._func.facts
         for iter_var in block.iters:
             facts = facts.with_loop(iter_var.var, iter_var.extent)
-        for message in uncovered(block, facts):
+        if not any(uncovered(block, lambda _: facts)):
+            return
+        # Steps inside of the block may use what holds around it.
+        for message in uncovered(block, tree_of(self._func).facts):
             self._out.report(rules.REGIONS, message)
 
 

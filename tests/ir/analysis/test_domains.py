@@ -70,3 +70,19 @@ def test_dependent_bindings(bindings, relation):
     tree = tree_of(parse(BINDINGS.format(bindings=bindings)).prims[0])
     found = dependent_bindings(tree, tree.outermost_blocks()[0])
     assert (None if found is None else str(found)) == relation
+
+
+def test_bindings_of_loops_with_one_iteration_are_independent():
+    text = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(n: Int, x: Buffer[(2 * n,), f32], w: Buffer[(5,), f32], y: InOut[(2 * n,), f32]):
+    for i in range(n):
+        for k in range(1):
+            with block("s"):
+                vi, vk = spatial(2 * n, 2 * i + k), reduce(5, k)
+                y[vi] += x[vi] * w[vk]
+"""
+    function = parse(text).prim("f")
+    assert dependent_bindings(tree_of(function), tree_of(function).outermost_blocks()[0]) is None

@@ -1,3 +1,5 @@
+import numpy as np
+
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.loop.nodes import PrimFunc
 from tilewright.ir.script import parse
@@ -190,3 +192,38 @@ def f(x: Buffer[(8, 16), i32], y: Out[(8, 16), i32]):
     rejected(
         sch, step, CommonRequirement.INDEPENDENT, "reads elements of 'y' that other iterations"
     )
+
+
+def test_parts_inside_of_a_block_use_what_holds_around_it():
+    """The loop j runs only if m is at least 2, so both parts have one iteration."""
+    text = """
+n, m = symbols("n m", lower=0)
+
+@prim_func
+def f(m: Int, off: Buffer[(n + 1,), i32], x: Buffer[(m + 1, m + 1), i32], y: InOut[(n,), i32]):
+    for i in range(n):
+        with checked(off[i], 0, m + 1) as lo:
+            with checked(off[i + 1], lo, m + 1) as hi:
+                for j in range((hi - lo) // 2):
+                    with block("o"):
+                        vi, vl, vj = spatial(n, i), spatial(m + 1, lo), reduce(m + 1, j)
+                        reads(x[0:m + 1, 0:min(2, m)])
+                        writes(y[vi])
+                        for k in range(min(2, m)):
+                            with block("s"):
+                                vii, vll = spatial(n, vi), spatial(m + 1, vl)
+                                vjj, vk = reduce(m + 1, vj), reduce(m + 1, k)
+                                y[vii] += x[vll, vk] + x[vjj, vk]
+"""
+    sch = Schedule(parse(text))
+    sch.loop_partition(sch.get_loops("s")[-1], 1)
+    assert violations(sch.module) == ()
+    (before,), after = parse(text).prims, sch.module.prim("f")
+    off = np.array([0, 2, 2, 4], np.int32)
+    x, results = np.arange(25, dtype=np.int32).reshape(5, 5), []
+    for func in (before, after):
+        y = np.zeros(3, np.int32)
+        run_prim(func, [off, x, y], {"m": 4})
+        results.append(y.tolist())
+    assert results[0] == results[1]
+    assert any(results[0])
