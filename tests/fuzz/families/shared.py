@@ -19,6 +19,7 @@ from tests.fuzz.program import (
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Sequence
 
 
 def bound_chain(rng: random.Random) -> Program:
@@ -58,6 +59,8 @@ def two_stores(rng: random.Random) -> Program:
     lines = [part for line in lines for part in line.split("\n")]
     body = block(m, "both", [("i", n, "spatial"), ("j", k, "spatial")], lines)
     local = [alloc("s", [n, k], t), alloc("d", [n, k], t)]
+    if m.chance(0.4):
+        return Program("two_stores", _used_in_part(m, n, k, t, body, local))
     if m.chance(0.5):
         use = m.value(t, "s[va, vb]", "d[va, vb]", "s[va, vb]")
         body += block(m, "use", [("a", n, "spatial"), ("b", k, "spatial")], [f"y[va, vb] = {use}"])
@@ -67,6 +70,22 @@ def two_stores(rng: random.Random) -> Program:
         body += block(m, "use", [("a", n, "spatial"), ("b", k, "reduce")], lines)
         params = [buffer("x", [n, k], t), buffer("y", [n], t, "Out")]
     return Program("two_stores", m.text(params, body, local))
+
+
+def _used_in_part(m: Maker, n: str, k: str, t: str, body: str, local: Sequence[str]) -> str:
+    """Return a program whose second block runs in a part of the domain of the first one."""
+    read = m.pick("d[va, vb]", "d[va, vb]", f"d[{n} - 1 - va, vb]", "s[va, vb]")
+    columns = m.pick(k, f"max({k} - 1, 0)")
+    guard = m.pick("", "a != 1", "a + b >= 2")
+    kinds = [("a", n, f"spatial({n}, a)"), ("b", columns, f"spatial({k}, b)")]
+    line = f"y[va, vb] = {m.value(t, 's[va, vb]', read)}"
+    last = [("c", n, "spatial"), ("e", k, "spatial")]
+    rest = block(m, "rest", last, [f"z[vc, ve] = {m.value(t, 'd[vc, ve]')}"])
+    params = [buffer("x", [n, k], t), buffer("y", [n, k], t, "InOut")]
+    if m.chance(0.7):
+        params.append(buffer("z", [n, k], t, "Out"))
+        return m.text(params, body + block(m, "use", kinds, [line], guard) + rest, local)
+    return m.text(params, body + block(m, "use", kinds, [line], guard), local)
 
 
 def extremes(rng: random.Random) -> Program:
