@@ -161,7 +161,7 @@ def test_the_steps_of_a_strided_convolution(golden) -> None:
     sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
     sch.lower_graph("main")
     sch.schedule_convolution("fused_conv_add_relu")
-    golden("strided", str(sch))
+    golden("strided.txt", str(sch))
 
 
 REJECTED = {
