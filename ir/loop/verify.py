@@ -567,7 +567,7 @@ class _Checker:
             facts = facts.with_loop(iter_var.var, iter_var.extent)
         if not any(uncovered(block, lambda _: facts)):
             return
-        # Steps inside of the block may use what holds around it.
+        # Steps inside of the block may use facts of the loops around it.
         for message in uncovered(block, tree_of(self._func).facts):
             self._out.report(rules.REGIONS, message)
 

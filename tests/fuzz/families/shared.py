@@ -60,7 +60,7 @@ def two_stores(rng: random.Random) -> Program:
     body = block(m, "both", [("i", n, "spatial"), ("j", k, "spatial")], lines)
     local = [alloc("s", [n, k], t), alloc("d", [n, k], t)]
     if m.chance(0.4):
-        return Program("two_stores", _used_in_part(m, n, k, t, body, local))
+        return Program("two_stores", _used_in_part(m, n, k, t, body=body, local=local))
     if m.chance(0.5):
         use = m.value(t, "s[va, vb]", "d[va, vb]", "s[va, vb]")
         body += block(m, "use", [("a", n, "spatial"), ("b", k, "spatial")], [f"y[va, vb] = {use}"])
@@ -72,7 +72,7 @@ def two_stores(rng: random.Random) -> Program:
     return Program("two_stores", m.text(params, body, local))
 
 
-def _used_in_part(m: Maker, n: str, k: str, t: str, body: str, local: Sequence[str]) -> str:
+def _used_in_part(m: Maker, n: str, k: str, t: str, *, body: str, local: Sequence[str]) -> str:
     """Return a program whose second block runs in a part of the domain of the first one."""
     read = m.pick("d[va, vb]", "d[va, vb]", f"d[{n} - 1 - va, vb]", "s[va, vb]")
     columns = m.pick(k, f"max({k} - 1, 0)")

@@ -194,7 +194,7 @@ def f(x: Buffer[(8, 16), i32], y: Out[(8, 16), i32]):
     )
 
 
-def test_parts_inside_of_a_block_use_what_holds_around_it():
+def test_parts_inside_of_a_block_use_facts_of_outer_loops():
     """The loop j runs only if m is at least 2, so both parts have one iteration."""
     text = """
 n, m = symbols("n m", lower=0)
