@@ -321,6 +321,31 @@ def test_a_consumer_below_a_branch_is_inlined_with_its_condition():
     )
 
 
+PARTLY_READ = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(16,), f32], y: Out[(16,), f32]):
+    for c in range(16):
+        t = alloc((16,), f32)
+        for a in range(c - max(1, c) + 1):
+            with block("p"):
+                va = spatial(16, max(1, c) + a)
+                t[va] = x[va] + 1.0
+        with block("c"):
+            vc = spatial(16, c)
+            y[vc] = where(vc > 0, t[vc], 0.0)
+"""
+
+
+def test_a_consumer_is_not_inlined_where_only_the_loops_of_its_producer_exclude_iterations():
+    sch = schedule(PARTLY_READ)
+    rejected(
+        sch,
+        ReverseComputeInline(sch.get_block("c")),
+        ReverseComputeInline.Requires.SAME_ITERATIONS,
+        "may run other iterations",
+    )
+
+
 TWO_STORES = """
 @prim_func
 def f(x: Buffer[(8,), f32], y: InOut[(8,), f32], r: Out[(8,), f32]):

@@ -13,6 +13,7 @@ from ....ir.analysis import (
     executed_domain,
     reads,
     with_regions,
+    within_loop,
     writes,
 )
 from ....ir.dtype import DType
@@ -293,7 +294,8 @@ class ReverseComputeInline(Primitive):
     def _iterations(self, state: State, producer: Block, buffer: Buffer) -> Iterator[Problem]:
         """Check that the producer runs at all iterations of the block."""
         tree, block = state.tree(self.block.function), state.block(self.block)
-        made = executed_domain(tree, producer, branch_around(tree, producer, block))
+        branch = branch_around(tree, producer, block)
+        made = executed_domain(tree, producer, branch)
         used = executed_domain(tree, block, branch_around(tree, block, producer))
         for found in (made, used):
             if found.condition is None:
@@ -313,8 +315,11 @@ class ReverseComputeInline(Primitive):
         if made.condition is None or used.condition is None or made.exact:
             return
         wanted = substitute(used.condition, _positions(producer, block, buffer))
-        facts = assuming(tree.facts(producer.body), wanted)
-        if not is_proved(made.condition, facts):
+        # Facts of the loops of the producer exclude the iterations that it does not run.
+        facts = tree.facts(branch)
+        for item in producer.iters:
+            facts = within_loop(facts, item.var, item.extent)
+        if not is_proved(made.condition, assuming(facts, wanted)):
             yield Problem(
                 self.Requires.SAME_ITERATIONS,
                 f"{made.reason}, and block {block.name!r} may run other iterations",
