@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..display import code_html
 from ..errors import escaped
 from ..ir import script
+from .durations import duration
 from .protocol import TraceLine
 from .selection import to_view
 
@@ -46,8 +47,7 @@ def _headline(session: Session) -> str:
         handle = to_view(state, shown.selection)
         words.append(f"{handle.kind} {handle.name} selected")
     if shown.measurement is not None:
-        milliseconds = shown.measurement.median / 1e3
-        words.append(f"{milliseconds:.3g} ms at {shown.measurement.shapes}")
+        words.append(f"{duration(shown.measurement.median)} at {shown.measurement.shapes}")
     if shown.verdict is not None:
         words.append(
             "matches the interpreter" if shown.verdict.agrees else "DIFFERS from the interpreter"

@@ -29,3 +29,13 @@ def test_summary_and_program(matmul: Client) -> None:
     assert "sch.split(" in html
     assert "<script" not in html
     assert "color:" in html
+
+
+def test_times_have_the_unit_of_the_panels(matmul: Client) -> None:
+    session = matmul.session
+    measured = 54.4
+    session.shown.measurement = Measurement(
+        session.schedule.head.id, "matmul", "n = 48", [measured], measured, measured, measured,
+        1.0, [], "", alone=True, emulated=False, total=measured, outside=0.0,
+    )  # fmt: skip
+    assert "54.4 µs at n = 48" in snapshot_text(session).splitlines()[0]
