@@ -25,9 +25,11 @@ from ....ir.graph.nodes import (
 from ....ir.graph.regions import region_of, regions, replace_bindings
 from ....ir.graph.visit import (
     all_bindings,
+    info_terms,
     inner_bindings,
     map_operands,
     operands_of,
+    terms_of,
     used_values,
     users,
 )
@@ -411,7 +413,10 @@ class _Extraction:
         base = operand.name if isinstance(operand, Value) else _parameter_name(operand.key)
         chosen = fresh_name(base, taken)
         taken.add(chosen)
-        return Value(self._mint(), chosen, operand.info)
+        info = operand.info
+        if isinstance(info, TensorInfo):
+            info = replace(info, elements=None)  # no call of a kernel depends on known elements
+        return Value(self._mint(), chosen, info)
 
     def finish(self) -> Module:
         """Return the module with the calls of the groups."""
@@ -465,7 +470,7 @@ def _facts_of(graph: GraphFunc, infos: Sequence[Info]) -> Facts:
 
 
 def _terms(binding: Binding) -> Iterator[Expr]:
-    if isinstance(binding.right, CallTIR):
-        yield from binding.right.scalars
-        for info in binding.right.outputs:
-            yield from info.shape or ()
+    yield from info_terms(binding.value.info)
+    for term in terms_of(binding.right):
+        if isinstance(term, Expr):
+            yield term

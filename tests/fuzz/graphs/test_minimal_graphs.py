@@ -32,6 +32,25 @@ def main(x: Tensor[(n, n), f32], y: Tensor[(4, m), f32]):
 """
 
 
+MEAN = """
+n = symbols("n", lower=1)
+
+@graph_func
+def main(x: Tensor[(2, n), f32]):
+    a = mean(x, axes=(0, 1), keepdims=False)
+    return a
+"""
+
+
+def test_a_group_does_not_name_the_symbols_of_known_elements():
+    sch = Schedule(parse(MEAN))
+    sch.decompose(operators=("mean",))
+    sch.legalize()
+    assert [f.function for f in sch.fuse_ops()] == ["fused_cast_divide"]
+    assert violations(sch.module) == ()
+    assert sch.verify()
+
+
 def test_a_group_has_only_facts_about_its_own_symbols():
     sch = Schedule(parse(CHAIN))
     sch.legalize()
