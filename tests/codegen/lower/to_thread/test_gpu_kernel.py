@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.codegen.lower import lower_kernel
+from tilewright.ir.symbolic import evaluate
 from tilewright.ir.thread.nodes import Barrier
 from tilewright.ir.thread.visit import walk
 
@@ -193,6 +194,36 @@ def test_scratch_is_a_parameter():
     artifact = lower_kernel(program(SCRATCH), SIMT)
     assert str(artifact.scratch) == "ceildiv(n, 32) * 128"
     assert [getattr(p, "name", "") for p in artifact.function.params] == ["x", "y", "n", "scratch"]
+
+
+ALIGNED_ROWS = """
+n = symbols("n", lower=0)
+
+@prim_func
+def aligned_rows(x: Buffer[(n, 8, 4), f32], y: Out[(n, 8, 4), f32]):
+    for k in thread(8, "threadIdx.x"):
+        t = alloc((n, 1, 4), f32)
+        for i in range(n):
+            for j in range(4):
+                with block("t", storage_align=(1, 32, 30)):
+                    vi, vk, vj = spatial(i), spatial(k), spatial(j)
+                    t[vi, 0, vj] = x[vi, vk, vj] + 1.0
+        for i1 in range(n):
+            for j1 in range(4):
+                with block("y"):
+                    vi, vk, vj = spatial(i1), spatial(k), spatial(j1)
+                    y[vi, vk, vj] = t[vi, 0, vj] * 2.0
+"""
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_a_temporary_with_aligned_rows_has_no_negative_size(size):
+    func = program(ALIGNED_ROWS)
+    artifact = lower_kernel(func, SIMT)
+    [temporary] = artifact.temporaries
+    bytes_of = evaluate(temporary.size, dict.fromkeys(artifact.symbols, size))
+    assert bytes_of >= (0 if size == 0 else ((size - 1) * 30 + 4) * 4)
+    agrees(func, func, {"n": size})
 
 
 @pytest.mark.parametrize("kind", ["cpu", "simt"])
