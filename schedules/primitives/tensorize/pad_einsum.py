@@ -344,6 +344,7 @@ class _Padding(Rebuilder):
 
     def __init__(self, edit: Edit, block: Block, padded: dict[Var, Expr]) -> None:
         self._edit, self._block, self._padded = edit, block, padded
+        self._extents = {v.var: v.extent for v in block.iters}
         self._copies: dict[_IndexedBuffer, Buffer] = {}
         self.before: list[Stmt] = []
         self.after: list[Stmt] = []
@@ -377,8 +378,8 @@ class _Padding(Rebuilder):
         copy = self._copy(buffer, indices)
 
         def value(at: tuple[Expr, ...]) -> Element:
-            sides = zip(at, indices, buffer.shape, strict=True)
-            inside = all_of(*(i < size for i, v, size in sides if v in self._padded))
+            pairs = zip(at, indices, strict=True)
+            inside = all_of(*(i < self._extents[_var(v)] for i, v in pairs if v in self._padded))
             return Where(Condition(inside), Load(buffer, at), _zero(buffer.dtype))
 
         made = self._elementwise(f"pad_{buffer.name}", copy, copy.shape, value)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.codegen import compile as build
+from tilewright.ir.interpreter import call_prim
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.symbolic import to_text as term_text
 from tilewright.ir.verify import violations
@@ -191,3 +192,22 @@ def f(x: Buffer[(5,), f32], y: InOut[(5,), f32]):
 """)
     step = PadEinsum(sch.get_block("a"), (4,))
     rejected(sch, step, PadEinsum.Requires.EINSUM, "reads its output 'y'")
+
+
+def test_operands_larger_than_the_loops_are_padded_from_the_extents() -> None:
+    text = """
+@prim_func
+def f(a: Buffer[(8, 20), f32], b: Buffer[(20,), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        for k in range(6):
+            with block("y"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = 0.0
+                y[vi] += a[vi, vk] * b[vk]
+"""
+    sch = Schedule(parse(text))
+    sch.pad_einsum("y", padding=(16, 16))
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((8, 20), (20,)))
+    (y,) = call_prim(sch.module.prim("f"), (a, b), {})
+    np.testing.assert_array_equal(y, a[:4, :6] @ b[:6])
