@@ -94,7 +94,12 @@ def elementwise(
 
 
 def weighted_sum(e: Emitter, x: Imported, alpha: float, y: Imported, beta: float) -> Imported:
-    """Return ``alpha * x + beta * y``, rounded once; weights of 1 need no product."""
+    """Return ``alpha * x + beta * y``, rounded once; weights of 1 need no product.
+
+    If `beta` is 0, the result has the shape of `x`, and NaN in `y` has no effect, as in BLAS.
+    """
+    if beta == 0:
+        return x if alpha == 1 else elementwise(e, "multiply", [x, e.uniform(alpha, (), x.dtype)])
 
     def compute(left: Imported, right: Imported) -> Imported:
         parts = [

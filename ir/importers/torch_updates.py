@@ -12,7 +12,7 @@ from typing import Any
 from ..dtype import bool_, i64
 from ..symbolic import Expr, SymInt, as_expr, const_value, is_proved, product
 from .elementwise import convert, elementwise, where
-from .shaping import axis_of, clamped, expand, expand_dims, permute, reshape, squeeze
+from .shaping import axis_of, clamped, expand, expand_dims, permute, reshape, slice_exact, squeeze
 from .tensors import Imported, Iota
 from .torch_context import OperandLike, TorchContext, aten
 from .unsupported import UnsupportedFormError
@@ -190,6 +190,10 @@ def scatter_reduce(  # noqa: PLR0917  # the order of PyTorch
 def _scattered(  # noqa: PLR0917
     t: TorchContext, op: str, x: Imported, dim: int, indices: Imported, updates: Imported
 ) -> Imported:
+    """Return a scatter of the first updates, as many as there are indices in each dimension."""
+    for axis, size in enumerate(indices.shape):
+        if updates.shape[axis] != size:
+            updates = slice_exact(t, updates, axis, (as_expr(0), size))
     args = (t.plain(x), t.plain(indices), t.plain(updates))
     return t.apply(op, *args, axis=axis_of(dim, x.rank))
 

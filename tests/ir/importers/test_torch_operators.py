@@ -155,6 +155,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     ),
     "powers of integers": lambda _, i: (i - 2) ** 3 + i**0 + i**1 + (i.int() - 9) ** 30,
     "scatter": lambda x, i: x.scatter(1, i[:, :1], x[:, :1] * 9),
+    "scatter of the first updates": lambda x, i: x.scatter_add(1, i[:2, :3], x * 9),
     "slice scatter": lambda x, _: torch.slice_scatter(x, x[:, 1:3], 1, 0, 2),
     "sums": lambda x, _: x.sum() + x.sum(0) + x.sum(-1, keepdim=True) + x.sum((0, 1)),
     "sum of integers": lambda _, i: i.int().sum(1) + (i > 1).sum(1),
@@ -225,6 +226,10 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "vectors": lambda x, _: (x @ x[0]) + (x[:, 0] @ x).sum() + x[0] @ x[1],
     "batches": lambda x, _: torch.bmm(x[None], x.t()[None]) + torch.mm(x, x.t()),
     "addmm": lambda x, _: torch.addmm(x, x @ x.t(), x, beta=0.5, alpha=2),
+    "addmm without the first matrix": lambda x, _: (
+        torch.addmm(x.log(), x @ x.t(), x, beta=0, alpha=2)
+        + torch.addmm(x.log(), x @ x.t(), x, beta=0)
+    ),
     "linear": lambda x, _: F.linear(x, x[:2].contiguous()),
     "linear of vectors": lambda x, _: (
         F.linear(x, x[0])
