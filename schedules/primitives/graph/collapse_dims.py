@@ -192,6 +192,19 @@ def _plain_block(part: Stmt, *, units: bool = False) -> Block | None:
     return inner if bindings == [f.var for f in loops] else None
 
 
+def _runs_whole_domain(part: Stmt) -> bool:
+    """Return whether the loops of a plain nest run the extents of the iteration variables."""
+    loops: list[For] = []
+    while isinstance(part, For):
+        loops.append(part)
+        part = part.body
+    variables = {loop.var for loop in loops}
+    return isinstance(part, Block) and all(
+        loop.extent == item.extent and variables.isdisjoint(free_vars(item.extent))
+        for loop, item in zip(loops, part.iters, strict=True)
+    )
+
+
 def has_no_loop(item: IterVar) -> bool:
     """Return whether an iteration variable of one iteration is bound to its only value."""
     return const_value(item.extent) == 1 and const_value(item.binding) == 0
@@ -237,6 +250,8 @@ class _Mentions(Rebuilder):
 def _pairs(block: Block) -> Iterator[tuple[IterVar, IterVar]]:
     mentions = _Mentions()
     mentions.statement(block.body)
+    if block.init is not None:
+        mentions.statement(block.init)
     for left, right in zip(block.iters, block.iters[1:], strict=False):
         free = left.var not in mentions.found and right.var not in mentions.found
         if free and left.kind == right.kind:
@@ -396,7 +411,7 @@ def _joined_iter(left: IterVar, right: IterVar) -> IterVar:
 
 
 def collapse(func: PrimFunc, mint: UidSource) -> tuple[PrimFunc, dict[int, list[int]]]:
-    """Collapse pairs of dimensions to a fixed point.
+    """Collapse pairs of dimensions to a fixed point, if every block runs its whole domain.
 
     Returns
     -------
@@ -406,6 +421,8 @@ def collapse(func: PrimFunc, mint: UidSource) -> tuple[PrimFunc, dict[int, list[
     """
     groups = {k: [1] * b.rank for k, b in enumerate(func.buffer_params)}
     blocks = nests(func)
+    if blocks is None or not all(map(_runs_whole_domain, _parts(func))):
+        return func, groups
     while blocks and (found := _find(blocks)) is not None:
         chosen, dims = found
         new = {

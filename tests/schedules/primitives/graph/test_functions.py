@@ -307,3 +307,56 @@ def test_verification_compares_states() -> None:
     wrong = parse(to_text(module).replace("updates(cache=c2)", "updates(cache=t)"))
     with pytest.raises(VerificationError):
         verify(module, wrong).required()
+
+
+PARTS = """
+@prim_func
+def kernel(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
+    for a in range(4):
+        for b in range(8):
+            with block("start"):
+                va, vb = spatial(a), spatial(b)
+                y[va, vb] = 1.0
+    for i in range(4):
+        for j in range({extent}):
+            with block("part"):
+                vi, vj = spatial(i), spatial(8, j)
+                y[vi, vj] = x[vi, vj]
+
+@graph_func
+def main(x: Tensor[(4, 8), f32]):
+    y: Tensor[(4, 8), f32] = call_tir(kernel, x)
+    return y
+"""
+INIT = """
+@prim_func
+def kernel(x: Buffer[(4, 8), f32], y: Out[(4, 8), f32]):
+    for i in range(4):
+        for j in range(8):
+            for k in range(2):
+                with block("y"):
+                    vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                    with init(): y[vi, vj] = {init}
+                    y[vi, vj] += x[vi, vj]
+
+@graph_func
+def main(x: Tensor[(4, 8), f32]):
+    y: Tensor[(4, 8), f32] = call_tir(kernel, x)
+    return y
+"""
+KEPT = {
+    "part of the columns": PARTS.format(extent="3"),
+    "a triangle": PARTS.format(extent="i + 1"),
+    "an index in an init": INIT.format(init="index(vi, f32)"),
+    "a condition of an init": INIT.format(init="where(condition(vj < 3), 1.0, 5.0)"),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_dimensions_that_blocks_use_separately_are_kept(case: str) -> None:
+    module = parse(KEPT[case])
+    sch = Schedule(module)
+    sch.collapse_dims("kernel")
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    (wanted,), (found,) = (run_graph(m, [x]) for m in (module, sch.module))
+    np.testing.assert_array_equal(found, wanted)
