@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ...errors import TilewrightError
 from ..dtype import DType
-from ..graph.nodes import GraphFunc, Value
+from ..graph.nodes import GraphFunc, TensorInfo, Value
 from ..module import Module
-from ..symbolic import Expr, Var, evaluate
+from ..symbolic import Expr, Var, evaluate, to_text
 from .rounding import Rounding
 
 Array: TypeAlias = NDArray[Any]
@@ -48,6 +48,23 @@ class Frame:
     def sizes(self, terms: Sequence[Expr]) -> tuple[int, ...]:
         """Return the values of terms."""
         return tuple(self.size(t) for t in terms)
+
+    def shape(self, info: TensorInfo) -> tuple[int, ...]:
+        """Return the shape of a new tensor.
+
+        Raises
+        ------
+        GraphCheckError
+            If a dimension is negative.
+        """
+        for term, size in zip(info.shape or (), self.sizes(info.shape or ()), strict=True):
+            if size < 0:
+                raise GraphCheckError(
+                    f"size {to_text(term)} is negative: {size}",
+                    where=f"function {self.function.name!r}",
+                    hint="pass shapes for which the size is not negative",
+                )
+        return self.sizes(info.shape or ())
 
 
 class Storage(bytearray):

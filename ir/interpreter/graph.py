@@ -180,7 +180,7 @@ def _results(arrays: Sequence[Array]) -> Datum:
 def _call_tir(frame: Frame, call: CallTIR) -> Datum:
     prim = frame.module.prim(call.function)
     given = iter(_array(frame, a) for a in call.args)
-    shapes = iter(frame.sizes(info.shape or ()) for info in call.outputs)
+    shapes = map(frame.shape, call.outputs)
     arrays: list[Array] = []
     outputs: list[Array] = []
     updated: list[Array] = []
@@ -211,7 +211,7 @@ def _run_kernel(
 
 
 def _call_library(frame: Frame, call: CallDPSLibrary) -> Datum:
-    outputs = [np.empty(frame.sizes(i.shape or ()), frame.storage(i.dtype)) for i in call.outputs]
+    outputs = [np.empty(frame.shape(i), frame.storage(i.dtype)) for i in call.outputs]
     run_library(call.symbol, [_array(frame, a) for a in call.args], outputs, call.attributes)
     return _results(outputs)
 
@@ -339,7 +339,7 @@ def _stacked(frame: Frame, slice_: Operand, slices: Sequence[Array]) -> Array:
     info = operand_info(slice_)
     if not isinstance(info, TensorInfo):
         return np.empty((0,))
-    return np.empty((0, *frame.sizes(info.shape or ())), frame.storage(info.dtype))
+    return np.empty((0, *frame.shape(info)), frame.storage(info.dtype))
 
 
 def _right(frame: Frame, binding: Binding) -> Datum:

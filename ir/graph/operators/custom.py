@@ -161,6 +161,8 @@ class CustomOperator(Operator):
             self._bind_results(call, bound)
         for condition in bound_conditions(bound, self.name):
             call.require(condition.claim, condition.text)
+        for size in (substitute(d, bound) for b in self.results for d in b.shape):
+            call.require(size >= 0, f"a size of the result is negative: {to_text(size)}")
         for fact in self.program.facts:
             if free_vars(fact.predicate) <= bound.keys():
                 call.require(substitute(fact.predicate, bound), str(fact.origin))
@@ -169,18 +171,24 @@ class CustomOperator(Operator):
     def _bind_results(self, call: CallFacts, bound: dict[Var, Expr]) -> None:
         shapes = [call.tensor(k).shape for k in range(len(self.inputs))]
         found: Any = () if self.shape is None else self.shape(*shapes)
-        several = bool(found) and isinstance(found[0], tuple | list)
+        several = _is_sequence(found) and bool(found) and _is_sequence(found[0])
         given: Sequence[Sequence[SymInt]] = found if several else [found]
-        if [len(s) for s in given] != [len(b.shape) for b in self.results]:
+        ranks = [len(s) if _is_sequence(s) else None for s in given]
+        if ranks != [len(b.shape) for b in self.results]:
             wanted = ", ".join(shape_text(b.shape) for b in self.results)
             raise OperatorDefinitionError(
                 f"the shape rule returned {found!r}; expected shapes like {wanted}",
                 where=f"custom operator {self.name!r}",
             )
         for buffer, shape in zip(self.results, given, strict=True):
-            for dim, size in zip(buffer.shape, shape, strict=True):
+            for dim, size in zip(buffer.shape, map(as_expr, shape), strict=True):
                 if isinstance(dim, Var):
-                    bound.setdefault(dim, as_expr(size))
+                    bound.setdefault(dim, size)
+        for buffer, shape in zip(self.results, given, strict=True):
+            for dim, size in zip(buffer.shape, map(as_expr, shape), strict=True):
+                own = substitute(dim, bound)
+                reason = f"the shape rule states a result {buffer.name!r} with another shape"
+                call.require(eq(size, own), f"{reason}: {to_text(size)} != {to_text(own)}")
 
     def _infos(self, bound: dict[Var, Expr]) -> tuple[TensorInfo, ...]:
         return tuple(
@@ -237,6 +245,10 @@ class CustomOperator(Operator):
         scalars = tuple(bound[v] for v in self.program.scalar_params)
         function = replace(self.program, name=name)
         return LoweredOperator(function, args, self._infos(bound), scalars)
+
+
+def _is_sequence(found: object) -> bool:
+    return isinstance(found, tuple | list)
 
 
 def _placeholder(position: int, info: TensorInfo) -> Operand:

@@ -57,8 +57,8 @@ from .terms import TermPrinter
 
 FORMS: Final = frozenset(
     {
-        "alloc_storage", "call", "call_library", "call_tir", "check", "const", "copy", "kill",
-        "each", "launch", "launch_library", "match_cast", "op", "updates", "view",
+        "alloc_storage", "call", "call_library", "call_tir", "check", "const", "copy", "each",
+        "grow", "kill", "launch", "launch_library", "match_cast", "op", "updates", "view",
     }
 )  # fmt: skip
 """Right-hand sides other than operators; ``op("name")`` calls an operator of such a name."""

@@ -46,3 +46,26 @@ def test_elements_that_differ_from_their_terms_are_errors() -> None:
         run_graph(module, [np.ones(3, np.float32), np.array([2, 6])])
     with pytest.raises(GraphCheckError, match="k >= 0 is false for k = -1"):
         run_graph(parse(COMPUTED), [np.ones(3, np.float32), np.array([-1], np.int32)])
+
+
+REST = """
+n = symbols("n", lower=0)
+
+@prim_func
+def rest(x: Buffer[(n,), f32], y: Out[(n - 3,), f32]):
+    for i in range(n - 3):
+        y[i] = x[i + 3]
+
+@graph_func
+def main(x: Tensor[(n,), f32]):
+    y = call_tir(rest, x, outputs=(Tensor[(n - 3,), f32],))
+    return y
+"""
+
+
+def test_a_negative_size_of_a_result_is_an_error() -> None:
+    module = parse(REST)
+    (y,) = run_graph(module, [np.arange(5, dtype=np.float32)])
+    assert np.asarray(y).tolist() == [3.0, 4.0]
+    with pytest.raises(GraphCheckError, match="size n - 3 is negative: -1"):
+        run_graph(module, [np.ones(2, np.float32)])

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.errors import TilewrightError
 from tilewright.ir.graph.operators import OPERATORS, custom_operator
 from tilewright.ir.graph.operators.errors import DuplicateOperatorError, OperatorDefinitionError
 from tilewright.ir.interpreter import run_graph
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.script.errors import ScriptTypeError
+from tilewright.ir.script.printer.graph import FORMS
 from tilewright.ir.verify import IllFormedProgramError
 
 ROWS = """
@@ -96,6 +98,20 @@ def test_names_of_operators_are_reserved() -> None:
         custom_operator(text)
 
 
+@pytest.mark.parametrize("name", sorted(FORMS))
+def test_an_operator_may_have_the_name_of_another_right_hand_side(name: str) -> None:
+    custom_operator(f"""
+@prim_func
+def {name}(x: Buffer[(4,), f32], y: Out[(4,), f32]):
+    for i in range(4):
+        y[i] = x[i] + 5.0
+""")
+    text = f'@graph_func\ndef main(x: Tensor[(4,), f32]):\n    y = op("{name}", x)\n    return y\n'
+    module = parse(text)
+    assert to_text(parse(to_text(module))) == to_text(module)
+    assert np.asarray(run_graph(module, [np.ones(4, np.float32)])[0]).tolist() == [6.0] * 4
+
+
 def test_definitions_that_are_not_one_program() -> None:
     with pytest.raises(OperatorDefinitionError, match="got int"):
         custom_operator(3)
@@ -127,6 +143,65 @@ def test_a_shape_rule_determines_the_results() -> None:
     custom_operator(OUTER, shape=lambda x: (x[0],))
     with pytest.raises(ScriptTypeError, match="the shape rule"):
         parse(to_text(module).replace(": Tensor[(n, n * 2), f32]", ""))
+
+
+SIZED = 'n, k = symbols("n k", lower=0)\n\n@prim_func\n'
+USED = """
+n = symbols("n", lower=0)
+
+@graph_func
+def main(x: Tensor[(n,), f32]):
+    y = {}(x)
+    return y
+"""
+
+
+@pytest.mark.parametrize("found", [5, None, "n", [None], ((1,), (2,))])
+def test_a_shape_rule_that_returns_no_shape_is_named(found: Any) -> None:
+    custom_operator(OUTER, shape=lambda x: found)
+    with pytest.raises(ScriptTypeError, match="the shape rule returned"):
+        parse(USED.format("custom_grid"))
+
+
+@pytest.mark.parametrize("result", ["n", "2 * n + 1"])
+def test_a_shape_rule_that_disagrees_with_the_program_is_named(result: str) -> None:
+    program = (
+        SIZED
+        + f"""
+def custom_sized(x: Buffer[(n,), f32], y: Out[({result},), f32]):
+    for i in range({result}):
+        y[i] = 1.0
+"""
+    )
+    custom_operator(program, shape=lambda x: (x[0] + 3,))
+    message = "the shape rule states a result 'y' with another shape"
+    if result == "n":
+        with pytest.raises(ScriptTypeError, match=message):
+            parse(USED.format("custom_sized"))
+        return
+    module = parse(USED.format("custom_sized"))  # equal for n = 2
+    exe: Any = tw.compile(module)
+    assert exe(np.ones(2, np.float32)).shape == (5,)
+    for run in (exe, lambda x: run_graph(module, [x])):
+        with pytest.raises(TilewrightError, match=message):
+            run(np.ones(3, np.float32))
+
+
+def test_a_negative_size_of_a_result_is_named() -> None:
+    custom_operator(
+        SIZED
+        + """
+def custom_rest(x: Buffer[(n,), f32], y: Out[(n - 3,), f32]):
+    for i in range(n - 3):
+        y[i] = x[i + 3]
+"""
+    )
+    module = parse(USED.format("custom_rest"))
+    exe: Any = tw.compile(module)
+    for run in (exe, lambda x: run_graph(module, [x])[0]):
+        assert np.asarray(run(np.ones(3, np.float32))).shape == (0,)
+        with pytest.raises(TilewrightError, match="a size of the result is negative"):
+            run(np.ones(2, np.float32))
 
 
 @pytest.mark.parametrize(("size", "bounds"), [("0", "lower=1"), ("5", "upper=4")])
