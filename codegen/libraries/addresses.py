@@ -25,7 +25,7 @@ from ...ir.graph.libraries import (
     UnknownLibraryFunctionError,
     get_library_function,
 )
-from ...ir.interpreter.libraries import store_results
+from ...ir.interpreter.libraries import read_only, store_results
 from ..build.rtlib_object import rtlib_address
 from ..rtlib.language import RTLIB_FUNCTIONS
 
@@ -136,7 +136,7 @@ def _callback(function: LibraryFunction, address: PythonFunction) -> int:
                 operands + _DESCRIPTOR * count
             )
             values = function.decoded((ctypes.c_int64 * number).from_address(words))
-            found = address.function(*arrays[:inputs], **values)
+            found = address.function(*map(read_only, arrays[:inputs]), **values)
             store_results(function.name, found, arrays[inputs:])
         except BaseException as error:  # noqa: BLE001  # exceptions must not cross native frames
             _RAISED.name, _RAISED.error = function.name, error

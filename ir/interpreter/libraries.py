@@ -65,7 +65,7 @@ def run_library(
         run_prim(function.reference, [*inputs, *outputs], values)
         return
     try:
-        found = function.reference(*inputs, **values)
+        found = function.reference(*map(read_only, inputs), **values)
     except TilewrightError:
         raise
     except Exception as error:
@@ -74,6 +74,19 @@ def run_library(
             where=f"library function {name!r}",
         ) from error
     store_results(name, found, outputs)
+
+
+def read_only(array: Array) -> Array:
+    """Return a view of an operand, which a Python function cannot change.
+
+    Examples
+    --------
+    >>> read_only(np.ones(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def store_results(name: str, found: object, outputs: Sequence[Array]) -> None:

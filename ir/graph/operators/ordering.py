@@ -24,7 +24,8 @@ _DESCENDING: Final = AttributeSpec("descending", "bool", default=False)
 def _ordered(call: CallFacts) -> tuple[Tensor, int]:
     """Return an operand whose elements can be compared, and the axis."""
     x = call.require_rank(0, 1)
-    if x.dtype.is_packed or (x.dtype.is_float and x.dtype.bits < 16):
+    narrow = x.dtype.is_float and x.dtype.bits < 16
+    if x.dtype.is_packed or x.dtype.is_complex or narrow:
         raise call.error(0, f"elements of dtype {x.dtype} cannot be compared", "cast the operand")
     return x, call.attributes.axis("axis", x.rank)
 
@@ -74,7 +75,7 @@ class Sort(Operator):
     Parameters
     ----------
     x : tensor
-        Dtype bool or a numeric dtype of at least 8 bits (floats: 16), any shape of rank at least 1.
+        Dtype bool or a real dtype of at least 8 bits (floats: 16), any shape of rank at least 1.
     axis : int, default -1
         The axis.
     descending : bool, default False
@@ -126,7 +127,7 @@ class ArgSort(Operator):
     Parameters
     ----------
     x : tensor
-        Dtype bool or a numeric dtype of at least 8 bits (floats: 16), any shape of rank at least 1.
+        Dtype bool or a real dtype of at least 8 bits (floats: 16), any shape of rank at least 1.
     axis : int, default -1
         The axis.
     descending : bool, default False
@@ -171,7 +172,7 @@ class TopK(Operator):
     Parameters
     ----------
     x : tensor
-        Dtype bool or a numeric dtype of at least 8 bits (floats: 16), any shape of rank at least 1.
+        Dtype bool or a real dtype of at least 8 bits (floats: 16), any shape of rank at least 1.
     k : tuple of one integer
         The number of elements, ``0 <= k <= d`` for the dimension ``d`` of the axis.
     axis : int, default -1

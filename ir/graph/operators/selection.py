@@ -50,7 +50,7 @@ class NonZero(Operator):
     Parameters
     ----------
     x : tensor
-        Dtype bool or a numeric dtype of at least 8 bits (floats: 16), any shape of rank ``r``.
+        Dtype bool or a real dtype of at least 8 bits (floats: 16), any shape of rank ``r``.
 
     Returns
     -------
@@ -97,7 +97,7 @@ class Unique(Operator):
     Parameters
     ----------
     x : tensor
-        Dtype bool or a numeric dtype of at least 8 bits (floats: 16), any shape.
+        Dtype bool or a real dtype of at least 8 bits (floats: 16), any shape.
 
     Returns
     -------

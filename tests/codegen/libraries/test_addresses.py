@@ -154,6 +154,14 @@ def test_a_callback_with_results_of_another_shape() -> None:
         tw.compile(program("test.short"))(ONES)
 
 
+def test_a_callback_cannot_change_its_operand() -> None:
+    library_function("test.in_place", lambda x: np.multiply(x, 2, out=x))
+    exe, x = tw.compile(program("test.in_place")), ONES.copy()
+    with pytest.raises(LibraryError, match="raised ValueError: output array is read-only"):
+        exe(x)
+    assert x.tolist() == [1.0, 1.0, 1.0]
+
+
 def test_a_missing_symbol(shared: Path) -> None:
     library_function("test.other", lambda x: x, path=str(shared), symbol="absent")
     with pytest.raises(MissingSymbolError, match=r"libscale\.so does not define 'absent'"):

@@ -18,6 +18,14 @@ def test_an_exception_of_a_reference() -> None:
         run_library("test.fails", [np.ones(2)], [np.ones(2)], ())
 
 
+def test_a_reference_cannot_change_its_operand() -> None:
+    library_function("test.in_place", lambda x: np.multiply(x, 2, out=x))
+    x = np.ones(2)
+    with pytest.raises(LibraryReferenceError, match="output array is read-only"):
+        run_library("test.in_place", [x], [np.ones(2)], ())
+    assert x.tolist() == [1.0, 1.0]
+
+
 def test_the_workspace_of_a_launch_is_not_written() -> None:
     x, workspace = np.array([3.0, 1.0]), np.full(48, 7, np.uint8)
     values, positions = np.zeros(2), np.zeros(2, np.int64)
