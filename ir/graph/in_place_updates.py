@@ -21,7 +21,6 @@ from .nodes import (
     IfElse,
     Loop,
     MakeTuple,
-    MatchCast,
     Operand,
     TupleInfo,
     TupleItem,
@@ -32,6 +31,7 @@ from .visit import (
     all_bindings,
     branches_of,
     defining_infos,
+    denoted_operand,
     info_terms,
     operands_of,
     param_symbols,
@@ -263,8 +263,6 @@ class InPlaceUpdates:
                 return (self._operator(value, op, args),)
             case CallDPSLibrary(outputs=outputs):
                 return tuple(_own(value, k) for k in range(len(outputs)))
-            case MatchCast(value=operand):
-                return (self.roots(operand),)
             case MakeTuple(fields=fields):
                 return tuple(map(self.roots, fields))
             case TupleItem(tuple_=whole, index=index):
@@ -276,7 +274,8 @@ class InPlaceUpdates:
                 self._symbols -= self._varying[value]
                 return tuple(self._loop(value, right))
             case _:
-                return (_own(value),)
+                operand = denoted_operand(right)
+                return (_own(value) if operand is None else self.roots(operand),)
 
     def _varies(self, loop: Value, operand: Operand) -> bool:
         """Return whether the shape of an operand may differ between iterations."""

@@ -13,20 +13,15 @@ from .nodes import (
     Binding,
     Branch,
     GraphFunc,
-    GrowTensor,
     IfElse,
     Kill,
     Loop,
-    MakeTuple,
-    MatchCast,
     Operand,
     Rhs,
     TensorInfo,
-    TupleItem,
     Value,
-    ViewTensor,
 )
-from .visit import branches_of, inner_bindings, operands_of
+from .visit import branches_of, inner_bindings, operands_of, shared_operands
 
 
 def tensor_bytes(info: TensorInfo) -> Expr:
@@ -102,15 +97,13 @@ class LiveRanges:
                     value, size, self.end, self.end, self._depth, device, right.stream
                 )
                 self.roots[value] = frozenset({value})
-            case ViewTensor() | GrowTensor() | MatchCast() | MakeTuple() | TupleItem():
-                self.roots[value] = self.roots_of(operands_of(right))
             case IfElse(then=Branch(results=a), otherwise=Branch(results=b)):
                 self.roots[value] = self.roots_of((*a, *b))
             case Loop(carried=carried):
                 self._extend(before)
                 self.roots[value] = self.roots_of([p.given for p in carried])
             case _:
-                self.roots[value] = frozenset()
+                self.roots[value] = self.roots_of(shared_operands(right))
 
     def _extend(self, before: int) -> None:
         """Extend the ranges of the storages that a loop uses until its end.

@@ -120,6 +120,17 @@ class Dims(Printable):
 
 Operand: TypeAlias = "Value | ConstantRef | ScalarLiteral | Dims"
 
+DenotedOperand: TypeAlias = Operand
+"""An operand that the value of the binding denotes: the same tensor, perhaps annotated more."""
+
+SharedValue: TypeAlias = Value
+SharedOperands: TypeAlias = "tuple[Operand, ...]"
+"""Operands whose memory contains the value of the binding, or a part of it."""
+
+WrittenValue: TypeAlias = Value
+WrittenOperands: TypeAlias = "tuple[Operand, ...]"
+"""Operands that a right-hand side writes. Passes read these types of fields, see `visit`."""
+
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Call(Printable):
@@ -188,7 +199,7 @@ class CallGraph(Printable):
 class MatchCast(Printable):
     """A refinement of an annotation, checked at run time; it may define symbols."""
 
-    value: Operand
+    value: DenotedOperand
     info: Info
 
 
@@ -196,14 +207,14 @@ class MatchCast(Printable):
 class MakeTuple(Printable):
     """A tuple of operands."""
 
-    fields: tuple[Operand, ...]
+    fields: SharedOperands
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class TupleItem(Printable):
     """One field of a tuple."""
 
-    tuple_: Value
+    tuple_: SharedValue
     index: int
 
 
@@ -306,7 +317,7 @@ class AllocStorage(Printable):
 class ViewTensor(Printable):
     """A tensor at byte ``offset`` of a storage, or of another tensor (a reshape)."""
 
-    storage: Value
+    storage: SharedValue
     offset: Expr
     info: TensorInfo
 
@@ -332,7 +343,7 @@ class LaunchLibrary(Printable):
 
     symbol: str
     args: tuple[Operand, ...]
-    outputs: tuple[Operand, ...]
+    outputs: WrittenOperands
     attributes: Attributes = ()
 
 
@@ -344,7 +355,7 @@ class CopyTensor(Printable):
     """
 
     source: Operand
-    target: Value
+    target: WrittenValue
     reason: str = ""
     stream: int = 0
 
@@ -357,7 +368,7 @@ class GrowTensor(Printable):
     capacity is at least twice the old one. The carried value is not used later in the iteration.
     """
 
-    source: Value
+    source: SharedValue
     info: TensorInfo
 
 

@@ -42,6 +42,8 @@ Role: TypeAlias = Literal[
 
 _ROLES: Final[Mapping[str, Role]] = {
     "Operand": "operand", "Value": "operand", "tuple[Operand, ...]": "operand",
+    "DenotedOperand": "operand", "SharedValue": "operand", "SharedOperands": "operand",
+    "WrittenValue": "operand", "WrittenOperands": "operand",
     "Expr": "term", "Expr | None": "term", "tuple[Expr, ...]": "term", "Bool": "term",
     "Info": "info", "TensorInfo": "info", "tuple[TensorInfo, ...]": "info",
     "Branch": "nested", "Branch | None": "nested", "tuple[LoopParam, ...]": "nested",
@@ -50,6 +52,12 @@ _ROLES: Final[Mapping[str, Role]] = {
     "str": "plain", "int": "plain", "tuple[int, ...]": "plain", "Attributes": "plain",
 }  # fmt: skip
 """The roles of fields by their types."""
+
+_DENOTED: Final = frozenset({"DenotedOperand"})
+_SHARED: Final = _DENOTED | {"SharedValue", "SharedOperands"}
+_WRITTEN: Final = frozenset({"WrittenValue", "WrittenOperands"})
+_VALUES: Final = frozenset({"Value", "SharedValue", "WrittenValue"})
+"""The types of fields that name one value, never a constant."""
 
 
 @cache
@@ -72,7 +80,39 @@ def roles_of(kind: type) -> tuple[tuple[str, Role], ...]:
 def _values_only(kind: type) -> frozenset[str]:
     """Return the operands of a kind of node that are never constants."""
     operands = {name for name, role in roles_of(kind) if role == "operand"}
-    return frozenset(f.name for f in fields(kind) if f.name in operands and f.type == "Value")
+    return frozenset(f.name for f in fields(kind) if f.name in operands and f.type in _VALUES)
+
+
+@cache
+def _fields_of(kind: type, types: frozenset[str]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.type in types)
+
+
+def denoted_operand(right: Rhs) -> Operand | None:
+    """Return the operand that the value of a right-hand side denotes, or None.
+
+    Examples
+    --------
+    >>> from .nodes import Dims, MakeTuple, MatchCast, ObjectInfo
+    >>> denoted_operand(MatchCast(Dims(()), ObjectInfo())) == Dims(())
+    True
+    >>> denoted_operand(MakeTuple((Dims(()),))) is None
+    True
+    """
+    names = _fields_of(type(right), _DENOTED)
+    return getattr(right, names[0]) if names else None
+
+
+def shared_operands(right: Rhs) -> tuple[Operand, ...]:
+    """Return the operands whose memory contains the value of a right-hand side."""
+    names = _fields_of(type(right), _SHARED)
+    return tuple(part for name in names for part in parts_of(getattr(right, name)))
+
+
+def written_operands(right: Rhs) -> tuple[Operand, ...]:
+    """Return the operands that a right-hand side writes, except those of kernels."""
+    names = _fields_of(type(right), _WRITTEN)
+    return tuple(part for name in names for part in parts_of(getattr(right, name)))
 
 
 def parts_of(held: object) -> tuple[Any, ...]:

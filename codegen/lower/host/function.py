@@ -15,14 +15,13 @@ from ....ir.graph.nodes import (
     GraphFunc,
     LaunchKernel,
     MakeTuple,
-    MatchCast,
     Operand,
     TensorInfo,
     TupleItem,
     Value,
 )
 from ....ir.graph.update_report import updates_of
-from ....ir.graph.visit import all_bindings
+from ....ir.graph.visit import all_bindings, denoted_operand
 from ....ir.host import nodes as host
 from ....ir.identity import fresh_name
 from ....ir.loop.nodes import PrimFunc
@@ -213,12 +212,12 @@ def _aliases(bindings: tuple[Binding, ...]) -> dict[Value, Operand]:
     tuples: dict[Value, tuple[Operand, ...]] = {}
     for binding in bindings:
         match binding.right:
-            case MatchCast(value=operand):
-                found[binding.value] = operand
             case MakeTuple(fields=fields):
                 tuples[binding.value] = fields
             case TupleItem(tuple_=whole, index=index) if whole in tuples:
                 found[binding.value] = tuples[whole][index]
+            case right if (operand := denoted_operand(right)) is not None:
+                found[binding.value] = operand
             case _:
                 pass
     return found

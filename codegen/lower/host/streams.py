@@ -17,7 +17,6 @@ from ....ir.graph.live_ranges import LiveRanges
 from ....ir.graph.nodes import (
     AllocStorage,
     Binding,
-    CopyTensor,
     GrowTensor,
     IfElse,
     LaunchKernel,
@@ -29,7 +28,7 @@ from ....ir.graph.nodes import (
     Value,
     VersionSwitch,
 )
-from ....ir.graph.visit import inner_bindings, operands_of
+from ....ir.graph.visit import inner_bindings, operands_of, written_operands
 from ....ir.host import nodes as host
 from ....ir.loop.nodes import BufferParam
 from ...manifest import CheckSite
@@ -93,7 +92,8 @@ class Streams:
         if isinstance(right, _NESTED):
             self.join()
             return
-        if not isinstance(right, LaunchKernel | LaunchLibrary | CopyTensor | MatchCast):
+        accesses = isinstance(right, LaunchKernel | LaunchLibrary | MatchCast)
+        if not (accesses or written_operands(right)):
             return
         stream = stream_of(right)
         written = self._written(right)
@@ -180,9 +180,5 @@ class Streams:
                 access = [p.access for p in params if isinstance(p, BufferParam)]
                 outs = [a for a, how in zip(args, access, strict=True) if how != "in"]
                 return self._roots_of(outs)
-            case LaunchLibrary(outputs=outputs):
-                return self._roots_of(outputs)
-            case CopyTensor(target=target):
-                return self._roots_of((target,))
             case _:
-                return frozenset()
+                return self._roots_of(written_operands(right))
