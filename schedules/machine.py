@@ -130,7 +130,7 @@ def machine_of(target: Target | None) -> Machine:
     128
     """
     if target is not None and target.arch in FAMILIES:
-        cpu = FAMILIES[target.arch]
+        cpu = FAMILIES[target.arch].baseline
     else:
         cpu = LEVELS[level_of(target.features if target else ())]
     return Machine(cpu.vector_bits, cpu.registers, target)

@@ -1,4 +1,4 @@
-"""The CPU families and x86-64 levels that code is generated for."""
+"""The CPU families and x86-64 levels that code is generated for: one row per family."""
 
 from __future__ import annotations
 
@@ -50,21 +50,70 @@ LEVELS: Final[Mapping[str, Cpu]] = {
 }
 """The x86-64 processors of the named feature sets: levels 3 and 4."""
 
-FAMILIES: Final[Mapping[str, Cpu]] = {
-    "aarch64": Cpu("generic", "+neon", 128, 32, "aarch64-unknown-linux-gnu"),
-    "riscv64": Cpu(
-        "generic-rv64", "+m,+a,+f,+d,+c", 64, 32, "riscv64-unknown-linux-gnu", "lp64d"
+
+@dataclass(frozen=True, slots=True)
+class CpuFamily:
+    """A processor family other than x86-64.
+
+    Parameters
+    ----------
+    title : str
+        The name of the family for users.
+    baseline : Cpu
+        The processor of a target without features. RISC-V has no vector registers without the
+        feature ``v``; its entry describes the floating-point registers.
+    linker : str
+        The target triple of the linker.
+    features : tuple of str
+        The features that a target can have, and an exported library can detect when it is opened.
+    has_fma : bool
+        Whether it has an instruction for ``a * b + c`` with one rounding.
+    has_f16_conversion : bool
+        Whether it has instructions that convert between f16 and f32.
+    pause : tuple of str
+        LLVM's intrinsic that a loop calls while it waits, and its operand; empty if there is none.
+    runs_libraries : bool
+        Whether machine code for it can be loaded as a library; modules of WebAssembly are
+        validated by their engine instead.
+    c_flags : tuple of str
+        Flags of the C compiler for the sources of exports.
+    """
+
+    title: str
+    baseline: Cpu
+    linker: str
+    features: tuple[str, ...] = ()
+    has_fma: bool = True
+    has_f16_conversion: bool = True
+    pause: tuple[str, ...] = ()
+    runs_libraries: bool = True
+    c_flags: tuple[str, ...] = ()
+
+
+FAMILIES: Final[Mapping[str, CpuFamily]] = {
+    "aarch64": CpuFamily(
+        "AArch64", Cpu("generic", "+neon", 128, 32, "aarch64-unknown-linux-gnu"),
+        "aarch64-linux-gnu", ("bf16", "dotprod", "fullfp16", "i8mm", "lse", "sve", "sve2"),
+        pause=("llvm.aarch64.hint", "i32 1"),
     ),
-    "wasm32": Cpu(
-        "generic", "+simd128,+bulk-memory,+nontrapping-fptoint,+sign-ext", 128, 16,
-        "wasm32-unknown-unknown",
+    "riscv64": CpuFamily(
+        "64-bit RISC-V",
+        Cpu("generic-rv64", "+m,+a,+f,+d,+c", 64, 32, "riscv64-unknown-linux-gnu", "lp64d"),
+        "riscv64-linux-gnu", ("v", "zba", "zbb", "zbs", "zfh", "zvfh"),
+        has_f16_conversion=False,
+    ),
+    "wasm32": CpuFamily(
+        "WebAssembly",
+        Cpu(
+            "generic", "+simd128,+bulk-memory,+nontrapping-fptoint,+sign-ext", 128, 16,
+            "wasm32-unknown-unknown",
+        ),
+        "wasm32-freestanding", ("relaxed-simd", "tail-call"),
+        has_fma=False, has_f16_conversion=False, runs_libraries=False,
+        c_flags=("-mcpu=generic+simd128+bulk_memory+nontrapping_fptoint+sign_ext",),
     ),
 }  # fmt: skip
-"""The baseline processor of each other family.
-
-RISC-V has no vector registers without the feature ``v``; its entry describes the floating-point
-registers.
-"""
+"""The processor families other than x86-64, by the architecture of their targets."""
 
 
 def level_of(features: tuple[str, ...]) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from ..errors import TilewrightError
 from ..nearest import did_you_mean, listed
+from .cpus import FAMILIES
 
 
 class UnsupportedPlatformError(TilewrightError):
@@ -32,9 +33,7 @@ FAMILY_FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
         "avx2", "avx512bf16", "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl",
         "avx512vnni", "bmi2", "f16c", "fma", "lzcnt", "movbe",
     ),
-    "aarch64": ("bf16", "dotprod", "fullfp16", "i8mm", "lse", "sve", "sve2"),
-    "riscv64": ("v", "zba", "zbb", "zbs", "zfh", "zvfh"),
-    "wasm32": ("relaxed-simd", "tail-call"),
+    **{arch: family.features for arch, family in FAMILIES.items()},
 }  # fmt: skip
 """The features that an exported library can detect when it is opened, by processor family.
 

@@ -9,12 +9,13 @@ from typing import Final, Literal, TypeAlias, cast
 from ..calls import checked_calls
 from ..errors import TilewrightError
 from ..nearest import listed, nearest
+from .cpus import FAMILIES
 from .features import expanded
 
 Kind: TypeAlias = Literal["cpu", "cuda", "simt"]
 
 KINDS: Final = ("cpu", "cuda", "simt")
-CPU_ARCHS: Final = ("x86_64", "aarch64", "riscv64", "wasm32")
+CPU_ARCHS: Final = ("x86_64", *FAMILIES)
 GPU_ARCHS: Final = (
     "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a",
     "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a", "sm_121", "sm_121a",

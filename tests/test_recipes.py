@@ -28,6 +28,9 @@ NOT_COPIED = shutil.ignore_patterns(
 EXTENSIONS = (
     "an operator",
     "an importer entry",
+    "a library function",
+    "a right-hand side",
+    "a statement",
     "an element function",
     "a dtype",
     "a primitive",

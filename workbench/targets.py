@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..target.features import FAMILY_FEATURES, FEATURE_SETS, expanded
+from ..target.cpus import FAMILIES
+from ..target.features import FEATURE_SETS, expanded
 from ..target.host import has_nvidia_gpu, host_features, host_platform, with_level
 from ..target.target import GPU_ARCHS, Target, provides
 from .protocol_runs import TargetOption
 from .serialization import ProtocolError
-
-_FAMILIES = {"aarch64": "AArch64", "riscv64": "64-bit RISC-V"}
-"""The other processor families, whose code can be displayed and exported."""
 
 
 def target_key(target: Target) -> str:
@@ -82,9 +80,9 @@ def _known() -> Iterator[tuple[Target, str, str]]:
     yield host, "This machine", f"cpu: {', '.join(with_level(host).features)}"
     for level in FEATURE_SETS:
         yield Target("cpu", features=(level,)), "x86-64", f"cpu with {level}"
-    for arch, name in _FAMILIES.items():
-        if arch in FAMILY_FEATURES:
-            yield Target("cpu", arch=arch), "Other processors", f"cpu: {name}"
+    for arch, family in FAMILIES.items():
+        if family.runs_libraries:
+            yield Target("cpu", arch=arch), "Other processors", f"cpu: {family.title}"
     for arch in GPU_ARCHS:
         yield Target("simt", arch=arch), "Emulated GPU", f"simt {arch}"
     for arch in GPU_ARCHS:

@@ -12,22 +12,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from ...target.cpus import FAMILIES
 from ...target.target import Target
 from .errors import LinkerMissingError, LinkError
 
-TRIPLES: Final = {
-    "x86_64": "x86_64-linux-gnu",
-    "aarch64": "aarch64-linux-gnu",
-    "riscv64": "riscv64-linux-gnu",
-    "wasm32": "wasm32-freestanding",
-}
+TRIPLES: Final = {"x86_64": "x86_64-linux-gnu", **{k: v.linker for k, v in FAMILIES.items()}}
 """The target triples of the linker, by architecture."""
 
 _FLAGS: Final = (
     "-O2", "-std=c11", "-ffreestanding", "-fno-sanitize=all", "-fvisibility=hidden", "-g0",
     "-fno-stack-protector", "-fno-builtin",
 )  # fmt: skip
-_MACHINE: Final = {"wasm32": ("-mcpu=generic+simd128+bulk_memory+nontrapping_fptoint+sign_ext",)}
+_MACHINE: Final = {arch: family.c_flags for arch, family in FAMILIES.items()}
 NATIVE: Final = Path(__file__).parent / "native"
 
 

@@ -8,7 +8,7 @@ from ...ir.symbolic import Var
 from ...ir.thread.function import ThreadFunc
 from ...ir.thread.nodes import Data, Source
 from ...ir.thread.types import PointerType
-from ...target.cpus import Cpu
+from ...target.cpus import FAMILIES, Cpu
 from ...target.target import Target
 from .emitter import Emitter, ModuleState
 from .locations import Locations
@@ -61,8 +61,9 @@ def emit_located(functions: Sequence[ThreadFunc], target: Target) -> tuple[str, 
 def _module(functions: Sequence[ThreadFunc], target: Target, state: ModuleState) -> str:
     state.defined.update(f.name for f in functions)
     state.arch = target.arch or "x86_64"
-    state.fused = target.arch != "wasm32"
-    state.halves = target.arch not in ("riscv64", "wasm32")
+    family = FAMILIES.get(state.arch)
+    state.fused = family is None or family.has_fma
+    state.halves = family is None or family.has_f16_conversion
     state.vector_bits = 0 if target.is_gpu else resolve(target).vector_bits
     texts = [_function(state, f, target) for f in functions]
     parts = [

@@ -7,7 +7,7 @@ from functools import cache
 
 from ...target import host
 from ...target.cpus import FAMILIES, LEVELS, Cpu
-from ...target.features import FAMILY_FEATURES, FEATURE_SETS, check_known
+from ...target.features import FEATURE_SETS, check_known
 from ...target.target import Target
 
 
@@ -43,8 +43,9 @@ def resolve(target: Target) -> Cpu:
     '+neon,+dotprod'
     """
     if target.arch in FAMILIES:
-        base = FAMILIES[target.arch]
-        check_known(target.arch, target.features, frozenset(FAMILY_FEATURES[target.arch]))
+        family = FAMILIES[target.arch]
+        check_known(target.arch, target.features, frozenset(family.features))
+        base = family.baseline
         return replace(base, features=_joined(base.features, target.features))
     if not target.features and not target.arch:
         return _host()

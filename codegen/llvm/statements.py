@@ -32,6 +32,7 @@ from ...ir.thread.nodes import (
 )
 from ...ir.thread.types import ExecutionScope
 from ...ir.thread.visit import statement_values, walk, walk_values
+from ...target.cpus import FAMILIES
 from . import atomics, memory_access
 from .emitter import Emitter
 from .indices import fits, integer, short
@@ -136,7 +137,7 @@ def _barrier(em: Emitter, scope: ExecutionScope) -> None:
 
 _PAUSES = {
     "x86_64": ("llvm.x86.sse2.pause", ""),
-    "aarch64": ("llvm.aarch64.hint", "i32 1"),
+    **{arch: family.pause for arch, family in FAMILIES.items() if family.pause},
 }
 """The spin-wait hint by architecture: an intrinsic and its operand."""
 

@@ -146,7 +146,7 @@ def test_the_register_tile_fills_the_registers_of_the_target():
     ("arch", "tile"), [("aarch64", (14, 8)), ("riscv64", (14, 4)), ("wasm32", (6, 8))]
 )
 def test_the_register_tile_fits_other_processors(arch, tile):
-    cpu = FAMILIES[arch]
+    cpu = FAMILIES[arch].baseline
     found = machine_of(Target("cpu", arch=arch))
     assert (found.vector_bits, found.registers) == (cpu.vector_bits, cpu.registers)
     assert found.tile(f32) == Tile(*tile)
