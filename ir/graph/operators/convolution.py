@@ -19,7 +19,7 @@ from .lowering import Lowering, Source, accumulator, buffer_source, cast_to
 from .operator import Operator, operator
 from .shape_inference import CallFacts, Tensor, shape_text
 from .signature import AttributeSpec, OperandSpec, Signature
-from .window_gradients import image_gradient, weight_gradient
+from .window_gradients import image_gradient, transpose_gradient, weight_gradient
 from .windows import LEAD, WINDOWS, Windows, windows_of
 
 _LEAST_RANK: Final = LEAD + 1
@@ -138,13 +138,10 @@ class Conv(Operator):
         """Spread the cotangent by the weights, or convolve the image with it."""
         x, w = call.tensor(0), call.tensor(1)
         windows = windows_of(self.name, call.attributes, w.shape[LEAD:])
+        groups, g = call.attributes.integer("groups"), call.cotangent(graph)
         if position:
-            return weight_gradient(call, windows, graph)
-        groups = call.attributes.integer("groups")
-        cotangent = call.cotangent(graph)
-        return image_gradient(
-            graph, cotangent, call.args[1], windows, x.shape[LEAD:], groups=groups
-        )
+            return weight_gradient(graph, call.args[0], g, windows, w.shape, groups=groups)
+        return image_gradient(graph, g, call.args[1], windows, x.shape[LEAD:], groups=groups)
 
 
 def _define(low: Lowering, x: Source, windows: Windows, name: str) -> None:
@@ -315,6 +312,13 @@ class ConvTranspose(Operator):
         if target is not out:
             read = buffer_source(target)
             low.builder.compute(out, lambda *i: cast_to(out.dtype, read(*i)), name="rounded")
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Convolve the cotangent with the weights, or with the image."""
+        w = call.tensor(1)
+        windows = windows_of(self.name, call.attributes, w.shape[LEAD:])
+        groups = call.attributes.integer("groups")
+        return transpose_gradient(call, position, graph, windows, groups)
 
 
 def _output_padding(op: str, given: tuple[int, ...], windows: Windows) -> tuple[int, ...]:

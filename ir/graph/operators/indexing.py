@@ -15,6 +15,7 @@ from .composition import Composer
 from .errors import OperandError
 from .evaluation import Array, Evaluation
 from .gradients import GradientCall, zeros
+from .index_gradients import indexed_gradient, replaced_gradient
 from .lowering import Lowering
 from .operator import Operator, operator
 from .shape_inference import MAX_ELEMENTS, CallFacts, shape_text
@@ -293,6 +294,11 @@ class Index(Operator):
             _kinds(low.out.shape, "spatial"), lambda *iters: chosen(iters, ()), name="index"
         )
 
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Add the elements of the cotangent at their positions in zeros."""
+        del position
+        return indexed_gradient(call, graph)
+
 
 @operator
 class IndexCopy(Operator):
@@ -378,6 +384,10 @@ class IndexCopy(Operator):
         kinds = _kinds(updates.shape, "spatial")
         kinds[axis] = (updates.shape[axis], "ordered")
         low.builder.block(kinds, body, name=self.name)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Return the cotangent without the replaced slices, or the slices that are kept."""
+        return replaced_gradient(call, position, graph, "take")
 
 
 @operator
@@ -472,3 +482,7 @@ class ScatterElements(Operator):
         kinds = _kinds(indices.shape, "spatial")
         kinds[axis] = (indices.shape[axis], "ordered")
         low.builder.block(kinds, body, name=self.name)
+
+    def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:
+        """Return the cotangent without the replaced elements, or the elements that are kept."""
+        return replaced_gradient(call, position, graph, "gather_elements")

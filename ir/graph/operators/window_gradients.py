@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...dtype import DType
 from ...symbolic import Expr, as_expr, const_value, maximum
@@ -39,16 +40,24 @@ def image_gradient(
     return graph.emit("strided_slice", spread, windows.before, tuple(ends), axes=axes)
 
 
-def weight_gradient(call: GradientCall, windows: Windows, graph: Composer) -> Operand:
+def weight_gradient(
+    graph: Composer,
+    image: Operand,
+    g: Operand,
+    windows: Windows,
+    shape: Sequence[Expr],
+    *,
+    groups: int,
+) -> Operand:
     """Return the cotangent of the weights: a convolution of the image with the cotangent.
 
-    The batch is the dimension that is summed over; strides and dilation are exchanged.
+    The batch is the dimension that is summed over; strides and dilation are exchanged. ``shape``
+    is the shape of the weights.
     """
-    x, w, groups = call.tensor(0), call.tensor(1), call.attributes.integer("groups")
-    batch, channels, sizes = x.shape[0], w.shape[1], x.shape[LEAD:]
-    g = call.cotangent(graph)
-    spatial = tuple(range(LEAD, len(x.shape)))
-    parts = graph.emit("reshape", call.args[0], (batch, groups, channels, *sizes))
+    batch, _, *sizes = shape_of(image)
+    channels = shape[1]
+    spatial = tuple(range(LEAD, len(shape)))
+    parts = graph.emit("reshape", image, (batch, groups, channels, *sizes))
     turned = (2, 1, 0, *(k + 1 for k in spatial))
     image = graph.emit("permute_dims", parts, axes=turned)
     image = graph.emit("reshape", image, (channels, batch * groups, *sizes))
@@ -57,9 +66,39 @@ def weight_gradient(call: GradientCall, windows: Windows, graph: Composer) -> Op
         "conv", image, factors, strides=windows.dilation, dilation=windows.strides,
         padding=(*windows.before, *windows.after), groups=groups,
     )  # fmt: skip
-    begin, end = (as_expr(0),) * len(spatial), w.shape[LEAD:]
+    begin, end = (as_expr(0),) * len(spatial), tuple(shape[LEAD:])
     kernel = graph.emit("strided_slice", made, begin, end, axes=spatial)
     return graph.emit("permute_dims", kernel, axes=(1, 0, *spatial))
+
+
+def transpose_gradient(
+    call: GradientCall, position: int, graph: Composer, windows: Windows, groups: int
+) -> Operand:
+    """Return the cotangent of an operand of a transposed convolution.
+
+    It is the transpose of the convolution of the cotangent of the result, whose image is therefore
+    the cotangent. A dimension of the operand that may be empty is extended by a zero, because a
+    convolution needs an image of at least one window.
+    """
+    x, w, g = call.tensor(0), call.tensor(1), call.cotangent(graph)
+    sizes = x.shape[LEAD:]
+    more = [0 if d.lower is not None and d.lower >= 1 else 1 for d in sizes]
+    after = zip(windows.after, windows.strides, more, strict=True)
+    windows = replace(windows, after=tuple(a + s * m for a, s, m in after))
+    axes = tuple(range(LEAD, len(x.shape)))
+    begin = (as_expr(0),) * len(axes)
+    if not position:
+        found = graph.emit(
+            "conv", g, call.args[1], strides=windows.strides, dilation=windows.dilation,
+            padding=(*windows.before, *windows.after), groups=groups,
+        )  # fmt: skip
+        whole = shape_of(found) == x.shape
+        return found if whole else graph.emit("strided_slice", found, begin, sizes, axes=axes)
+    image = call.args[0]
+    if any(more):
+        none = (as_expr(0),) * len(x.shape)
+        image = graph.emit("pad", image, none, (*none[:LEAD], *map(as_expr, more)), 0.0)
+    return weight_gradient(graph, g, image, windows, w.shape, groups=groups)
 
 
 def mean_gradient(call: GradientCall, windows: Windows, graph: Composer, *, padding: bool) -> Value:

@@ -75,6 +75,22 @@ def _extended(x: torch.Tensor) -> torch.Tensor:
     return F.pad(x, (1, 2, 0, 1), value=3.0)
 
 
+def _scattered(x: torch.Tensor, j: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+    """Write updates in order, so that the gradient of an overwritten one is 0."""
+    found = x.clone()
+    for row in range(j.shape[0]):
+        for column in range(j.shape[1]):
+            found[row, j[row, column]] = updates[row, column]
+    return found
+
+
+def _copied(x: torch.Tensor, k: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+    found = x.clone()
+    for row in range(k.shape[0]):
+        found[k[row]] = updates[row]
+    return found
+
+
 CASES = {
     **{name: unary(name, getattr(torch, name)) for name in (
         "negative", "abs", "exp", "exp2", "expm1", "sigmoid", "tanh", "erf", "erfc", "sin", "cos",
@@ -148,6 +164,19 @@ CASES = {
     "take": Case("y = take(q, i)", "qi", lambda q, i: q[i]),
     "take_axis": Case("y = take(q, k, axis=1)", "qk", lambda q, k: q[:, k]),
     "gather_elements": Case("y = gather_elements(x, j, axis=1)", "xj", lambda x, j: x.gather(1, j)),
+    "index": Case("y = index(q, k, k)", "qk", lambda q, k: q[k, k]),
+    "index_rest": Case(
+        "t = reshape(q, (5, 2, 2)); y = index(t, i)", "qi", lambda q, i: q.reshape(5, 2, 2)[i]
+    ),
+    "index_wrap": Case(
+        "e = reshape(k, (n, 1)); l = subtract(e, 4); y = index(q, i, l, wrap=True)", "qik",
+        lambda q, i, k: q[i, k[:, None] - 4],
+    ),
+    "scatter_elements": Case(
+        "a = multiply(x, x); y = scatter_elements(x, j, a, axis=1)", "xj",
+        lambda x, j: _scattered(x, j, x * x),
+    ),
+    "index_copy": Case("y = index_copy(q, k, r, axis=0)", "qkr", _copied),
     "index_add": Case(
         "y = index_add(q, k, r, axis=0)", "qkr",
         lambda q, k, r: q.index_add(0, k, r),

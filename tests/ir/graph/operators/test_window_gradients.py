@@ -98,6 +98,58 @@ def test_convolutions(name):
         agree(module, [image, rng.standard_normal(shape)], reference, (0, 1))
 
 
+def transposed(kernel, **options):
+    text = "".join(f", {k}={v}" for k, v in options.items())
+    groups = options.get("groups", 1)
+    shape = (4, 6 // groups, *kernel)
+    top, left, bottom, right = options.get("padding", (0, 0, 0, 0))
+
+    def reference(x, w):
+        made = F.conv_transpose2d(x, w, None, options.get("strides", 1), 0,
+                                  options.get("output_padding", 0), groups,
+                                  options.get("dilation", 1))  # fmt: skip
+        return made[:, :, top : made.shape[2] - bottom, left : made.shape[3] - right]
+
+    return f"w: Tensor[{shape}, f64]", f"y = conv_transpose(x, w{text})", shape, reference
+
+
+TRANSPOSED = {
+    "plain": transposed((3, 3)),
+    "strides": transposed((3, 2), strides=(2, 3), output_padding=(1, 2)),
+    "padding": transposed((4, 3), padding=(1, 0, 2, 1), strides=(2, 2)),
+    "dilation": transposed((2, 3), dilation=(2, 3), strides=(1, 2), output_padding=(1, 2)),
+    "groups": transposed((3, 3), groups=2, strides=(2, 1)),
+}
+
+
+@pytest.mark.parametrize("name", TRANSPOSED)
+@pytest.mark.parametrize("lower", [0, 3])
+def test_transposed_convolutions(name, lower):
+    weights, body, shape, reference = TRANSPOSED[name]
+    text = PROGRAM.replace("lower=9", f"lower={lower}")
+    module = tw.parse(text.format(params=f"{IMAGE}, {weights}", body=f"    {body}"))
+    rng = np.random.default_rng(0)
+    for sizes in ((2, 4, 5), (1, 3, 3)):
+        image = rng.standard_normal((sizes[0], 4, *sizes[1:]))
+        agree(module, [image, rng.standard_normal(shape)], reference, (0, 1))
+
+
+def test_a_transposed_convolution_of_an_empty_image():
+    weights, body, shape, _ = transposed((3, 3), strides=(2, 2))
+    text = PROGRAM.replace("lower=9", "lower=0")
+    module = tw.parse(text.format(params=f"{IMAGE}, {weights}", body=f"    {body}"))
+    module = module.with_functions(with_gradient(module.graph("main"), name="main_gradient"))
+    exe = tw.compile(module, "cpu")
+    x, w = np.zeros((2, 4, 0, 2)), np.ones(shape)
+    y = run_graph(module, [x, w])[0]
+    for found in (
+        run_graph(module, [x, w, np.ones(y.shape)], function="main_gradient"),
+        exe["main_gradient"](x, w, np.ones(y.shape)),
+    ):
+        assert np.asarray(found[1]).shape == x.shape
+        np.testing.assert_array_equal(found[2], np.zeros(shape))
+
+
 POOLING = {
     "max": ("max_pool(x, kernel=(2, 2), strides=(2, 2))", lambda x: F.max_pool2d(x, 2)),
     "max overlap": (
