@@ -27,7 +27,7 @@ from ..schedules.targets import program_target
 from ..target.host import available_threads, with_level
 from ..target.target import Target
 from .artifact import Artifact, ArtifactError
-from .build.build_objects import build_jobs, host_job, host_target, source_version, target_key
+from .build.build_objects import Build, host_job, host_target, source_version, target_key
 from .build.object_cache import DiskCache, default_cache
 from .build.worker_pool import DEFAULT_TIMEOUT, CancelToken, CompileJob, WorkerPool, default_pool
 from .build_log import BuildLog, counted, verbose_log
@@ -238,31 +238,27 @@ def _build(
 ) -> tuple[Artifact, int]:
     entries = tuple(plan_memory(module, f) for f in module.graphs)
     threads = target.threads or available_threads()
-    with options.log.phase("lowering") as phase:
-        lowered = _kernels(module, entries, target, options)
-        phase.note = counted(len(lowered.kernels), "kernel")
-    with options.log.phase("lowering of the host flow"):
-        flows = tuple(lower_to_host(module, f, lowered.kernels, threads, target) for f in entries)
-        texts = {**lowered.texts, "": _host_text(flows, target)}
-    jobs = [
-        CompileJob(name, text, target, "image" if target.is_gpu else "object")
-        if name
-        else host_job(text, target)
-        for name, text in texts.items()
-    ]
 
     def compiled(name: str, ready: int, total: int) -> None:
         options.report(LOWERED + (1 - LOWERED) * ready / total, f"compiled {name}")
 
-    with options.log.phase("code generation") as phase:
-        result = build_jobs(
-            jobs, store=options.store, pool=pool, timeout=options.timeout, cancel=options.cancel,
-            progress=compiled, log=options.log,
-        )  # fmt: skip
-        if not result.compiled:
-            options.report(1.0, "all objects from the cache")
-        known = len(jobs) - result.compiled
-        phase.note = f"{counted(result.compiled, 'object')} compiled, {known} in the cache"
+    with pool.batch(timeout=options.timeout, cancel=options.cancel) as batch:
+        objects = Build(batch, options.store)
+        with options.log.phase("lowering") as phase:
+            lowered = _kernels(module, entries, target, options, objects)
+            phase.note = counted(len(lowered.kernels), "kernel")
+        with options.log.phase("lowering of the host flow"):
+            flows = tuple(
+                lower_to_host(module, f, lowered.kernels, threads, target) for f in entries
+            )
+            texts = {**lowered.texts, "": _host_text(flows, target)}
+        with options.log.phase("code generation") as phase:
+            objects.add(host_job(texts[""], target))
+            result = objects.finish(compiled, options.log)
+            if not result.compiled:
+                options.report(1.0, "all objects from the cache")
+            known = len(texts) - result.compiled
+            phase.note = f"{counted(result.compiled, 'object')} compiled, {known} in the cache"
     parts = dict(zip(texts, result.objects, strict=True))
     gpu_kernels = {name for name in parts if name and target.is_gpu}
     return Artifact(
@@ -280,9 +276,13 @@ def _build(
 
 
 def _kernels(
-    module: Module, entries: tuple[GraphFunc, ...], target: Target, options: BuildOptions
+    module: Module,
+    entries: tuple[GraphFunc, ...],
+    target: Target,
+    options: BuildOptions,
+    objects: Build,
 ) -> _LoweredKernels:
-    """Lower every launched kernel, and emit its LLVM text unless it is emulated."""
+    """Lower every launched kernel, and start the compilation of each unless it is emulated."""
     kernels: dict[str, HostKernel] = {}
     texts: dict[str, str] = {}
     programs: dict[str, SimtProgram] = {}
@@ -304,6 +304,8 @@ def _kernels(
             programs[name] = SimtProgram(source, lowered, symbols, steps, options.debug)
         else:
             texts[name] = emit_module(function.versions, target)
+            output = "image" if target.is_gpu else "object"
+            objects.add(CompileJob(name, texts[name], target, output))
     return _LoweredKernels(kernels, texts, MappingProxyType(programs), tuple(specs))
 
 

@@ -14,7 +14,14 @@ from ..build_log import BuildLog
 from ..llvm.processor import resolve
 from ..nvidia import Image, assembler_version
 from .object_cache import DiskCache, default_cache
-from .worker_pool import DEFAULT_TIMEOUT, CancelToken, CompileJob, WorkerPool, default_pool
+from .worker_pool import (
+    DEFAULT_TIMEOUT,
+    Batch,
+    CancelToken,
+    CompileJob,
+    WorkerPool,
+    default_pool,
+)
 
 
 @cache
@@ -122,53 +129,72 @@ def build_objects(
     progress: Callable[[str, int, int], None] | None = None,
 ) -> BuildResult:
     """Compile every ``(name, LLVM text)`` for one target; equal texts are compiled once."""
-    return build_jobs(
-        [CompileJob(name, text, target, opt=opt) for name, text in texts], store=store, pool=pool,
-        timeout=timeout, cancel=cancel, progress=progress,
-    )  # fmt: skip
+    with (pool or default_pool()).batch(timeout=timeout, cancel=cancel) as batch:
+        build = Build(batch, store)
+        for name, text in texts:
+            build.add(CompileJob(name, text, target, opt=opt))
+        return build.finish(progress)
 
 
-def build_jobs(
-    jobs: Sequence[CompileJob],
-    *,
-    store: DiskCache | None = None,
-    pool: WorkerPool | None = None,
-    timeout: float = DEFAULT_TIMEOUT,
-    cancel: CancelToken | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
-    log: BuildLog | None = None,
-) -> BuildResult:
-    """Run every job; jobs with equal cache keys are run once.
+class Build:
+    """Jobs of one compilation: those not in the cache run in a batch while others are added.
 
     The cache key of a job is a digest of its LLVM text, its target, its optimization level, and the
-    versions of Tilewright and LLVM. ``progress(name, ready, total)`` is called on this thread after
-    every job that was not in the cache; the log contains its time.
+    versions of Tilewright and LLVM.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    store : DiskCache, optional
+        The cache.
     """
-    cache = store or default_cache()
-    keys = [cache.key(_job_settings(job), job.text.encode()) for job in jobs]
-    found = {
-        key: _cached(cache, key, job) for key, job in dict(zip(keys, jobs, strict=True)).items()
-    }
-    missing = [key for key, data in found.items() if data is None]
-    uncached = [jobs[keys.index(key)] for key in missing]
-    ready = len(found) - len(missing)
 
-    def done(position: int, seconds: float) -> None:
-        nonlocal ready
-        ready += 1
-        if log is not None:
-            log.kernel("code generation of", uncached[position].name, seconds)
-        if progress is not None:
-            progress(uncached[position].name, ready, len(found))
+    def __init__(self, batch: Batch, store: DiskCache | None = None) -> None:
+        """Create a build without jobs."""
+        self._batch = batch
+        self._cache = store or default_cache()
+        self._keys: list[str] = []
+        self._found: dict[str, bytes | None] = {}
+        self._running: list[tuple[str, str]] = []
 
-    if uncached:
-        workers = pool or default_pool()
-        objects = workers.run_all(uncached, timeout=timeout, cancel=cancel, done=done)
-        for key, data in zip(missing, objects, strict=True):
-            cache.put(key, data)
-            found[key] = data
-    objects = tuple(data for key in keys if (data := found[key]) is not None)
-    return BuildResult(objects, len(uncached))
+    def add(self, job: CompileJob) -> None:
+        """Add a job; one with the cache key of an earlier job does not run again."""
+        key = self._cache.key(_job_settings(job), job.text.encode())
+        self._keys.append(key)
+        if key in self._found:
+            return
+        self._found[key] = _cached(self._cache, key, job)
+        if self._found[key] is None:
+            self._batch.add(job)
+            self._running.append((key, job.name))
+
+    def finish(
+        self,
+        progress: Callable[[str, int, int], None] | None = None,
+        log: BuildLog | None = None,
+    ) -> BuildResult:
+        """Wait for the jobs, and return the objects; report each that was not in the cache.
+
+        ``progress(name, ready, total)`` is called on this thread; the log contains the time.
+        """
+        ready = len(self._found) - len(self._running)
+
+        def done(position: int, seconds: float) -> None:
+            nonlocal ready
+            ready += 1
+            name = self._running[position][1]
+            if log is not None:
+                log.kernel("code generation of", name, seconds)
+            if progress is not None:
+                progress(name, ready, len(self._found))
+
+        objects = self._batch.finish(done)
+        for (key, _), data in zip(self._running, objects, strict=True):
+            self._cache.put(key, data)
+            self._found[key] = data
+        parts = tuple(data for key in self._keys if (data := self._found[key]) is not None)
+        return BuildResult(parts, len(self._running))
 
 
 def _cached(cache: DiskCache, key: str, job: CompileJob) -> bytes | None:

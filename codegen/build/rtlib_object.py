@@ -39,7 +39,7 @@ def _object(target: Target) -> bytes:
 def rtlib_object_code(target: Target) -> bytes:
     """Return the object file of the run-time library, which is linked into every executable."""
     with _lock:
-        return _object(target)
+        return _object(dataclasses.replace(target, threads=0))  # the code does not depend on it
 
 
 @cache

@@ -13,10 +13,10 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Self
 
 from ...locks import renew_in_children, uninterrupted
 from ...target.target import Target
@@ -333,18 +333,18 @@ class WorkerPool:
     ) -> list[bytes]:
         """Run jobs on all workers and return their outputs; the first error stops the others.
 
-        ``done`` is called on the calling thread with the position of each finished job and the
-        seconds that it took. If it raises, the other jobs are stopped and the error is raised here.
+        ``done`` is called as by :meth:`Batch.finish`.
         """
-        batch = _Batch(self, jobs, timeout, cancel or CancelToken())
-        try:
-            batch.start()
-            for position in batch.ready():
-                if done is not None:
-                    done(position, batch.seconds[position])
-        finally:
-            batch.finish()
-        return [batch.outputs[k] for k in range(len(jobs))]
+        with self.batch(timeout=timeout, cancel=cancel) as batch:
+            for job in jobs:
+                batch.add(job)
+            return batch.finish(done)
+
+    def batch(
+        self, *, timeout: float = DEFAULT_TIMEOUT, cancel: CancelToken | None = None
+    ) -> Batch:
+        """Return a batch without jobs; the time limit is that of each job."""
+        return Batch(self, timeout, cancel or CancelToken())
 
     def close(self) -> None:
         """Stop all workers."""
@@ -352,70 +352,98 @@ class WorkerPool:
             worker.stop()
 
 
-class _Batch:
-    """Jobs distributed over threads, one per worker; threads report events through a queue.
+class Batch:
+    """Jobs that run while others are added, distributed over threads, one per worker.
 
-    Only the main thread is interrupted by Ctrl+C, so that a thread always returns its worker.
+    Only the main thread is interrupted by Ctrl+C, so that a thread always returns its worker. A
+    batch is a context manager: at its end, jobs that still run are stopped.
     """
 
-    def __init__(
-        self, pool: WorkerPool, jobs: Sequence[CompileJob], timeout: float, cancel: CancelToken
-    ) -> None:
-        self.outputs: dict[int, bytes] = {}
-        self.seconds: dict[int, float] = {}
-        self._pool, self._jobs, self._timeout = pool, jobs, timeout
+    def __init__(self, pool: WorkerPool, timeout: float, cancel: CancelToken) -> None:
+        """Create a batch; the first job starts the first thread."""
+        self._pool, self._timeout = pool, timeout
         self._stop = CancelToken()
         self._outer = cancel
-        self._waiting = iter(range(len(jobs)))
-        self._lock = threading.Lock()
+        self._waiting: queue.SimpleQueue[tuple[int, CompileJob] | None] = queue.SimpleQueue()
         self._events: queue.SimpleQueue[int | BaseException] = queue.SimpleQueue()
-        count = min(len(pool.workers), len(jobs))
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
+        self._outputs: dict[int, bytes] = {}
+        self._seconds: dict[int, float] = {}
+        self._added = 0
+        self._ready: list[int] = []
+        self._threads: list[threading.Thread] = []
+        self._most = len(pool.workers)
 
-    def start(self) -> None:
-        """Start the threads; one is enough if the system starts no more."""
-        for thread in self._threads:
-            try:
-                thread.start()
-            except RuntimeError as error:
-                if thread is not self._threads[0]:
-                    return
-                raise WorkerStartError(
-                    f"the thread of a compile worker did not start: {error}",
-                    hint="check the limits of this process, such as `ulimit -a` shows",
-                ) from error
+    def __enter__(self) -> Self:
+        """Return the batch."""
+        return self
 
-    def finish(self) -> None:
-        """Cancel the running jobs and join the threads."""
+    def __exit__(self, *_: object) -> None:
+        """Stop the running jobs and join the threads."""
         self._stop.cancel()
+        for _thread in self._threads:
+            self._waiting.put(None)
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
 
-    def ready(self) -> Iterator[int]:
-        """Yield the positions of the jobs as they finish."""
-        for _ in self._jobs:
-            event = self._events.get()
-            if isinstance(event, BaseException):
-                raise event
-            yield event
+    def add(self, job: CompileJob) -> None:
+        """Add a job, which runs as soon as a worker is idle; raise the error of an earlier one."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._ready.append(_position(self._events.get_nowait()))
+        self._waiting.put((self._added, job))
+        self._added += 1
+        if len(self._threads) < self._most:
+            self._start()
+
+    def finish(self, done: Callable[[int, float], None] | None = None) -> list[bytes]:
+        """Wait for all jobs, and return their outputs; the first error stops the others.
+
+        ``done`` is called on this thread with the position of each finished job and the seconds
+        that it took. If it raises, the other jobs are stopped at the end of the batch.
+        """
+        for k in range(self._added):
+            if k == len(self._ready):
+                self._ready.append(_position(self._events.get()))
+            if done is not None:
+                done(self._ready[k], self._seconds[self._ready[k]])
+        return [self._outputs[k] for k in range(self._added)]
+
+    def _start(self) -> None:
+        """Start a thread; one is enough if the system starts no more."""
+        thread = threading.Thread(target=self._work, daemon=True)
+        self._threads.append(thread)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._threads.pop()
+            self._most = len(self._threads)
+            if self._threads:
+                return
+            raise WorkerStartError(
+                f"the thread of a compile worker did not start: {error}",
+                hint="check the limits of this process, such as `ulimit -a` shows",
+            ) from error
 
     def _work(self) -> None:
-        while not self._stop.canceled:
-            with self._lock:
-                position = next(self._waiting, None)
-            if position is None:
-                return
+        while (waiting := self._waiting.get()) is not None and not self._stop.canceled:
+            position, job = waiting
             started = time.perf_counter()
             try:
-                self.outputs[position] = self._pool.run_here(
-                    self._jobs[position], self._timeout, (self._outer, self._stop)
-                )
-            except BaseException as error:  # noqa: BLE001  # raised again by ready()
+                output = self._pool.run_here(job, self._timeout, (self._outer, self._stop))
+            except BaseException as error:  # noqa: BLE001  # raised again on the thread of the batch
                 self._events.put(error)
                 return
-            self.seconds[position] = time.perf_counter() - started
+            self._outputs[position] = output
+            self._seconds[position] = time.perf_counter() - started
             self._events.put(position)
+
+
+def _position(event: int | BaseException) -> int:
+    """Return the position of a finished job, or raise its error."""
+    if isinstance(event, BaseException):
+        raise event
+    return event
 
 
 def _unoptimized(job: CompileJob, opt: int, reason: str) -> str:

@@ -159,6 +159,31 @@ def test_more_jobs_than_workers_are_all_reported(pool: WorkerPool) -> None:
     assert min(reported.values()) > 0
 
 
+def test_jobs_run_while_others_are_added(pool: WorkerPool) -> None:
+    with pool.batch() as batch:
+        batch.add(job())
+        wait_until(lambda: batch._outputs)
+        batch.add(job())
+        assert batch.finish() == [pool.run(job())] * 2
+
+
+def test_adding_a_job_raises_the_error_of_an_earlier_one(pool: WorkerPool) -> None:
+    with pool.batch() as batch:
+        batch.add(job("define i32 @f() { ret i64 7 }"))
+        with pytest.raises(CompileError, match="kernel 'f'"):
+            wait_until(lambda: batch.add(job()))
+    assert pool.idle == len(pool.workers)
+
+
+def test_leaving_a_batch_stops_its_jobs(pool: WorkerPool) -> None:
+    started = time.monotonic()
+    with pool.batch() as batch:
+        for _ in range(4):
+            batch.add(job(slow(40000)))
+    assert time.monotonic() - started < 5
+    assert pool.idle == len(pool.workers)
+
+
 def test_closing_stops_the_processes() -> None:
     pool = WorkerPool(1)
     pool.run(job())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import tempfile
 from dataclasses import dataclass, field
@@ -155,9 +156,29 @@ class HerePool:
     def warm(self) -> None:
         """Do nothing."""
 
-    def run_all(self, jobs: Sequence[CompileJob], **_: object) -> list[bytes]:
+    def batch(self, **_: object) -> HereBatch:
+        """Return a batch without jobs."""
+        return HereBatch(self.opt)
+
+
+class HereBatch(contextlib.AbstractContextManager["HereBatch", None]):
+    """Jobs that run in this process as they are added."""
+
+    def __init__(self, opt: int) -> None:
+        """Create a batch without jobs."""
+        self._opt = opt
+        self._outputs: list[bytes] = []
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""
+
+    def add(self, job: CompileJob) -> None:
         """Compile in this process."""
-        return [compile_text(job.text, job.target, opt=self.opt) for job in jobs]
+        self._outputs.append(compile_text(job.text, job.target, opt=self._opt))
+
+    def finish(self, _: object) -> list[bytes]:
+        """Return the outputs."""
+        return self._outputs
 
 
 def executable(program: Module | State, target: Target, *, opt: int) -> Executable:
