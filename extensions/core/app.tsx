@@ -193,7 +193,7 @@ function useSize(root: { readonly current: HTMLElement | null }): [number, Size]
 }
 
 function shortcuts(event: KeyboardEvent, store: Store, root: HTMLElement | null): void {
-  if (event.key === "Escape" && isTyping(event.target)) root?.focus();
+  if (event.key === "Escape" && !event.defaultPrevented && isTyping(event.target)) root?.focus();
   if (belongsHere(event)) event.stopPropagation();
   if (isTyping(event.target) || !(event.ctrlKey || event.metaKey)) return;
   const { can_undo: canUndo, can_redo: canRedo } = store.state.value.history;

@@ -48,6 +48,9 @@ export function connected(): { kernel: FakeKernel; store: Store } {
 
 export { makeMenu, makeProblem };
 
+// jsdom has no layout, which the editor measures.
+Range.prototype.getClientRects = (): DOMRectList => [] as unknown as DOMRectList;
+
 /** Replace the timers by fake ones, which advance only in `flush`. */
 export function useFakeTimers(): void {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "requestAnimationFrame", "cancelAnimationFrame"] });

@@ -41,7 +41,7 @@ test("marks keys for JupyterLab before they reach the document", () => {
   const seen: (boolean | undefined)[] = [];
   const look = (): void => void seen.push(root?.hasAttribute("data-lm-suppress-shortcuts"));
   document.addEventListener("keydown", look, true);
-  for (const event of [key("s", { ctrlKey: true, bubbles: true }), key("d", { bubbles: true })]) page.querySelector(".tw-code")?.dispatchEvent(event);
+  for (const event of [key("s", { ctrlKey: true, bubbles: true }), key("d", { bubbles: true })]) page.querySelector(".tw-code-text")?.dispatchEvent(event);
   document.removeEventListener("keydown", look, true);
   expect(seen).toEqual([false, true]);
 });

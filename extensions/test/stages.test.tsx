@@ -43,8 +43,12 @@ async function answer(stage: string, text: string, extra: Partial<Lowered> = {})
   await flush();
 }
 
+function shown(): string[] {
+  return [...page.querySelectorAll(".tw-lowered .cm-line")].map((line) => line.textContent);
+}
+
 async function press(key: string): Promise<void> {
-  find(".tw-lowered .tw-code").dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  find(".tw-lowered .tw-code-text").dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
   await flush();
 }
 
@@ -60,7 +64,7 @@ test("requests and displays the text of the chosen stage", async () => {
   expect(kernel.last()).toMatchObject({ type: "lower", stage: "scheduled" });
   expect(find(".tw-lowered").textContent).toContain("Lowering…");
   await answer("scheduled", "for i in range(8):\n    y[i] = x[i]\n");
-  expect(find(".tw-lowered .tw-code-text").textContent).toBe("for i in range(8):\n    y[i] = x[i]\n");
+  expect(shown()).toEqual(["for i in range(8):", "    y[i] = x[i]"]);
   const picker = find("[aria-label=Stage]") as HTMLSelectElement;
   picker.value = "to_thread";
   picker.dispatchEvent(new Event("change", { bubbles: true }));
@@ -76,9 +80,9 @@ test("moves between stages and levels with keys, without requesting a text twice
   await answer("strip_mine", "second", { previous: "first" });
   const count = kernel.sent.length;
   await press("[");
-  expect(find(".tw-lowered .tw-code-text").textContent).toBe("first\n");
+  expect(shown()).toEqual(["first"]);
   await press("]");
-  expect(find(".tw-lowered .tw-code-text").textContent).toBe("second\n");
+  expect(shown()).toEqual(["second"]);
   expect(kernel.sent.length).toBe(count);
   await open("assembly");
   await answer("assembly", "ret");
@@ -92,12 +96,25 @@ test("displays the change by a stage with signs", async () => {
   await press("]");
   await answer("strip_mine", "a\nc\n", { previous: "a\nb\n" });
   await press("d");
-  const kinds = [...page.querySelectorAll(".tw-lowered .tw-line")].map((line) => /is-(\w+)/.exec(line.className)?.[1]);
+  const kinds = [...page.querySelectorAll(".tw-lowered .cm-line")].map((line) => /is-(\w+)/.exec(line.className)?.[1]);
   expect(kinds).toEqual(["same", "removed", "added"]);
-  expect(find(".tw-lowered .tw-numbers").textContent).toBe("\n−\n+");
+  const signs = [...page.querySelectorAll(".tw-lowered .tw-signs .cm-gutterElement")].map((sign) => sign.textContent);
+  expect(signs.slice(-3)).toEqual(["", "−", "+"]);
   await press("]");
   await answer("lift_tail_guards", "a\nc\n", { previous: "a\nc\n" });
   expect(find(".tw-stage-note").textContent).toBe("This stage changed nothing.");
+});
+
+test("types into the search of a text, which has other keys than the text", async () => {
+  await open("llvm");
+  await answer("llvm", "define void @f()", { previous: "define void @g()" });
+  find("[aria-label='Find in the text']").click();
+  await flush();
+  find(".tw-lowered .tw-find input").dispatchEvent(new KeyboardEvent("keydown", { key: "d", bubbles: true, cancelable: true }));
+  await flush();
+  expect(find("[aria-keyshortcuts=d]").getAttribute("aria-pressed")).toBe("false");
+  await press("d");
+  expect(find("[aria-keyshortcuts=d]").getAttribute("aria-pressed")).toBe("true");
 });
 
 test("displays an error above the last text", async () => {
@@ -117,9 +134,9 @@ test("requests a cheap text again when the head moves, and offers it for generat
   kernel.answer(moved);
   await flush();
   expect(kernel.last()).toMatchObject({ type: "lower", stage: "scheduled" });
-  expect(find(".tw-lowered .tw-code-text").textContent).toBe("old\n");
+  expect(shown()).toEqual(["old"]);
   await answer("scheduled", "new");
-  expect(find(".tw-lowered .tw-code-text").textContent).toBe("new\n");
+  expect(shown()).toEqual(["new"]);
   await open("llvm");
   await answer("llvm", "old");
   const count = kernel.sent.length;

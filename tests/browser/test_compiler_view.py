@@ -92,14 +92,14 @@ def test_composite_step_is_run_again_and_ungrouped(page: Page) -> None:
 
 def test_text_after_each_pass(page: Page) -> None:
     tab(page, "Passes")
-    text = page.locator(".tw-lowered .tw-code")
+    text = page.locator(".tw-lowered .tw-code-text")
     expect(text).to_contain_text("in parallel(")
     picker = page.get_by_label("Stage", exact=True)
     picker.select_option("realize_blocks")
     expect(text).to_have_attribute("aria-label", "realize_blocks of matmul")
     expect(text).not_to_contain_text("spatial(")
     page.get_by_role("button", name="Diff").click()
-    expect(page.locator(".tw-lowered .tw-line.is-removed").first).to_contain_text("spatial(")
+    expect(page.locator(".tw-lowered .cm-line.is-removed").first).to_contain_text("spatial(")
     screenshot(page, "passes-diff")
     text.click(position={"x": 200, "y": 8})
     page.keyboard.press("]")
@@ -129,7 +129,7 @@ def test_blocked_step_shows_the_part_at_fault(page: Page) -> None:
     underline = page.locator(".tw-underline")
     expect(underline).to_have_count(1)
     screenshot(page, "excerpt")
-    line = page.locator(".tw-line", has_text=re.compile(r"for i in range"))
+    line = page.locator(".tw-code .cm-line", has_text=re.compile(r"for i in range"))
     assert box(underline)["y"] == pytest.approx(box(line)["y"], abs=2)
     page.locator(".tw-brand").hover()
     expect(underline).to_have_count(0)
@@ -177,7 +177,7 @@ def test_accessibility_in_both_themes(page: Page, root: Path, width: int) -> Non
         if width < 1000:
             tab(page, "Loops")
         tab(page, "Passes")
-        expect(page.locator(".tw-lowered .tw-code")).to_contain_text("for i_0 in")
+        expect(page.locator(".tw-lowered .tw-code-text")).to_contain_text("for i_0 in")
         assert violations(page) == [], f"passes, {name}"
         screenshot(page, f"passes-{short}")
         tab(page, "Loop IR")

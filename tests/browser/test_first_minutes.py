@@ -346,8 +346,8 @@ def test_the_narrow_layout_keeps_forms_and_positions(page: Page) -> None:
     tab(page, "Loops")
     code(page).hover()
     page.mouse.wheel(0, 300)
-    page.wait_for_function("document.querySelector('.tw-code').scrollTop > 200")
-    top = page.locator(".tw-code").evaluate("(code) => code.scrollTop")
+    page.wait_for_function("document.querySelector('.tw-scroller').scrollTop > 200")
+    top = page.locator(".tw-scroller").first.evaluate("(code) => code.scrollTop")
     tab(page, "More")
     tab(page, "History")
     row = page.locator(".tw-history-row").last
@@ -356,11 +356,11 @@ def test_the_narrow_layout_keeps_forms_and_positions(page: Page) -> None:
     expect(loops).to_have_value("(i0_0,)")
     picture(page, "narrow-form")
     tab(page, "Loops")
-    assert page.locator(".tw-code").evaluate("(code) => code.scrollTop") == top
+    assert page.locator(".tw-scroller").first.evaluate("(code) => code.scrollTop") == top
     tab(page, "Passes")
     expect(page.locator(".tw-stage-bar")).to_be_visible()
     tab(page, "Loop IR")
-    assert page.locator(".tw-code").evaluate("(code) => code.scrollTop") == top
+    assert page.locator(".tw-scroller").first.evaluate("(code) => code.scrollTop") == top
     picture(page, "narrow-position")
 
 
@@ -387,7 +387,7 @@ def test_uses_of_the_selected_buffer_are_marked(page: Page) -> None:
 
 
 NUMBERS_GAP = """() => {
-    const numbers = document.querySelector(".tw-numbers").getBoundingClientRect();
+    const numbers = document.querySelector(".cm-lineNumbers").getBoundingClientRect();
     const text = document.querySelector(".tw-code-text").getBoundingClientRect();
     return text.left - numbers.right;
 }"""
@@ -430,10 +430,10 @@ def test_text_has_62_columns(page: Page, width: int) -> None:
     assert page.evaluate(COLUMNS) >= 62
     expect(page.locator(".tw-position")).to_contain_text("main\u203a")
     for left in (0, 10_000):
-        page.locator(".tw-code").evaluate("(code, left) => code.scrollTo(left, 0)", left)
+        page.locator(".tw-scroller").first.evaluate("(code, left) => code.scrollTo(left, 0)", left)
         assert page.evaluate(HIDDEN_NOTES) == [], "notes stay visible when the text scrolls"
     picture(page, f"scrolled-{width}")
-    page.locator(".tw-code").evaluate("(code) => code.scrollTo(0, 0)")
+    page.locator(".tw-scroller").first.evaluate("(code) => code.scrollTo(0, 0)")
     root = page.locator(".tw-root").bounding_box()
     assert root is not None
     assert root["y"] + root["height"] <= 900

@@ -62,7 +62,7 @@ def test_split_changes_the_loops(page: Page) -> None:
 
 
 def test_click_on_a_line_selects_its_loop(page: Page) -> None:
-    line = page.locator(".tw-line", has_text=re.compile(r"for k in range"))
+    line = page.locator(".tw-code .cm-line", has_text=re.compile(r"for k in range"))
     line.click(position={"x": 160, "y": 8})
     expect(page.locator(".tw-selected")).to_contain_text("k")
     expect(line).to_have_class(re.compile("is-selected"))
@@ -138,7 +138,7 @@ def test_keyboard_operation(page: Page) -> None:
     expect(step(page, "split").locator(".tw-form-status")).to_have_text("Legal")
     factors.press("Enter")
     expect(code(page)).to_contain_text("for j_1 in range(32)")
-    page.locator(".tw-code").focus()
+    page.locator(".tw-code .cm-line").first.click()
     page.keyboard.press("Control+z")
     expect(code(page)).to_contain_text("for j in range(128)")
 

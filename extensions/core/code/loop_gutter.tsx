@@ -4,7 +4,6 @@ import { useRef, useState } from "preact/hooks";
 import type { PaneModel, Scope } from "../pane";
 import { focusRoving, nextIndex } from "../ui/roving";
 
-export const LINE_HEIGHT = 20;
 const COLUMN_WIDTH = 13;
 /** The smallest width of a column, in deep trees. */
 const NARROW_COLUMN = 8;
@@ -20,15 +19,28 @@ const LETTERS: Readonly<Record<string, string>> = {
   block: "",
 };
 
+/** The position of a loop or block in pixels, from the top of its header to the end of its body. */
+export interface Row {
+  readonly scope: Scope;
+  readonly index: number;
+  readonly top: number;
+  readonly bottom: number;
+}
+
 interface LoopGutterProps {
   readonly pane: PaneModel;
-  readonly first: number;
-  readonly last: number;
+  readonly rows: readonly Row[];
+  readonly height: number;
   readonly selected: number | null;
   readonly hovered: number | null;
   readonly onSelect: (scope: Scope) => void;
   readonly onHover: (scope: Scope | null) => void;
+  /** Scroll to a loop or block, and unfold the bodies that hide it. */
+  readonly onReveal: (scope: Scope) => void;
 }
+
+/** The time in milliseconds after which a scope that was scrolled to has a marker. */
+const RENDERED = 60;
 
 /** Return the width of the loop tree in the gutter, in pixels. */
 export function loopGutterWidth(pane: PaneModel): number {
@@ -51,22 +63,21 @@ export function kindOf(scope: Scope): string {
 
 /** The loop tree in the gutter: one line per loop and block, with a marker at its header. */
 export const LoopGutter = memo(function LoopGutter(props: LoopGutterProps): JSX.Element | null {
-  const { pane, first, last } = props;
+  const { pane, rows, height } = props;
   const [active, setActive] = useState(0);
   const box = useRef<HTMLDivElement>(null);
   if (pane.scopes.length === 0) return null;
-  const visible = pane.scopes
-    .map((scope, index) => ({ scope, index }))
-    .filter(({ scope }) => scope.span.endLine >= first && scope.span.line <= last);
+  const tabStop = rows.some(({ index }) => index === active) ? active : (rows[0]?.index ?? 0);
   const move = (event: KeyboardEvent): void => {
-    const next = target(event.key, active, pane.scopes);
-    if (next === null) return;
+    const next = target(event.key, tabStop, pane.scopes, rows);
+    const scope = next === null ? undefined : pane.scopes[next];
+    if (next === null || !scope) return;
     event.preventDefault();
     setActive(next);
-    focusRoving(box.current, next);
+    props.onReveal(scope);
+    if (!focusRoving(box.current, next)) setTimeout(() => focusRoving(box.current, next), RENDERED);
   };
   const step = columnWidth(columns(pane));
-  const tabStop = Math.min(active, pane.scopes.length - 1);
   return (
     <div
       class="tw-loop-tree"
@@ -76,12 +87,12 @@ export const LoopGutter = memo(function LoopGutter(props: LoopGutterProps): JSX.
       ref={box}
       onKeyDown={move}
     >
-      <svg class="tw-loop-tree-lines" aria-hidden="true" width={loopGutterWidth(pane)} height={pane.lines.length * LINE_HEIGHT}>
-        {visible.map(({ scope }) => (
-          <path key={scope.span.uid} d={scopePath(scope, step)} class={scopeClass(scope, props)} />
+      <svg class="tw-loop-tree-lines" aria-hidden="true" width={loopGutterWidth(pane)} height={height}>
+        {rows.map(({ scope, top, bottom }) => (
+          <path key={scope.span.uid} d={scopePath(column(scope, step), top, bottom)} class={scopeClass(scope, props)} />
         ))}
       </svg>
-      {visible.map(({ scope, index }) => (
+      {rows.map(({ scope, index, top }) => (
         <div
           key={scope.span.uid}
           role="treeitem"
@@ -90,7 +101,7 @@ export const LoopGutter = memo(function LoopGutter(props: LoopGutterProps): JSX.
           data-uid={scope.span.uid}
           data-name={scope.header?.name ?? ""}
           class={`tw-marker ${scopeClass(scope, props)}`}
-          style={{ left: `${column(scope, step) - 7}px`, top: `${scope.span.line * LINE_HEIGHT + 3}px` }}
+          style={{ left: `${column(scope, step) - 7}px`, top: `${top + 3}px` }}
           aria-level={scope.depth + 1}
           aria-selected={scope.span.uid === props.selected}
           aria-label={describe(scope)}
@@ -125,11 +136,10 @@ function column(scope: Scope, step: number): number {
   return Math.min(scope.depth, MAX_COLUMNS - 1) * step + 9;
 }
 
-function scopePath(scope: Scope, step: number): string {
-  const x = column(scope, step);
-  const top = scope.span.line * LINE_HEIGHT + 17;
-  const bottom = scope.span.endLine * LINE_HEIGHT + 13;
-  return bottom > top ? `M${x} ${top}V${bottom}q0 4 4 4h2` : `M${x} ${top}v0`;
+function scopePath(x: number, top: number, bottom: number): string {
+  const start = top + 17;
+  const end = bottom - 7;
+  return end > start ? `M${x} ${start}V${end}q0 4 4 4h2` : `M${x} ${start}v0`;
 }
 
 function scopeClass(scope: Scope, props: LoopGutterProps): string {
@@ -138,9 +148,12 @@ function scopeClass(scope: Scope, props: LoopGutterProps): string {
   return `tw-kind-${kindOf(scope)}${state}`;
 }
 
-function target(key: string, active: number, scopes: readonly Scope[]): number | null {
+/** Return the scope that a key moves to; up and down skip folded ones. */
+function target(key: string, active: number, scopes: readonly Scope[], rows: readonly Row[]): number | null {
   const here = scopes[active];
   if (key === "ArrowLeft") return here?.parent ? scopes.indexOf(here.parent) : null;
   if (key === "ArrowRight") return scopes[active + 1]?.parent === here ? active + 1 : null;
+  if (key === "ArrowDown") return rows.find(({ index }) => index > active)?.index ?? null;
+  if (key === "ArrowUp") return rows.findLast(({ index }) => index < active)?.index ?? null;
   return nextIndex(key, active, scopes.length);
 }

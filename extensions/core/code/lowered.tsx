@@ -1,8 +1,16 @@
+import { EditorState, type Extension, type Range } from "@codemirror/state";
+import { Decoration, EditorView, GutterMarker, ViewPlugin, gutter, lineNumbers, type DecorationSet, type ViewUpdate } from "@codemirror/view";
 import type { JSX } from "preact";
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { isTyping } from "../ui/keys";
+import { changeOf } from "./change";
+import { contextMenu } from "./context_menu";
 import { diffOf, type DiffLine } from "./diff";
-import { Line } from "./lines";
-import { LINE_HEIGHT } from "./loop_gutter";
+import { connect, keepSearch, reading } from "./editor";
+import { eachVisibleLine, highlighting } from "./highlight";
+import { scrollToLine } from "./scroll";
+import { stickyHeaders } from "./sticky";
+import type { TextTools } from "./tools";
 import type { Language } from "./tokenize";
 
 interface LoweredProps {
@@ -11,74 +19,114 @@ interface LoweredProps {
   /** The text to compare with; null to display only the text. */
   readonly before: string | null;
   readonly language: Language;
+  readonly tools: TextTools;
   readonly onKeyDown: (event: KeyboardEvent) => void;
 }
 
-const OVERSCAN = 20;
 const SIGNS: Readonly<Record<DiffLine["kind"], string>> = { same: "", added: "+", removed: "−", skip: "⋯" };
 
-/** A text below the loop level, or its difference to another one; only visible lines are rendered. */
-export function LoweredView({ label, text, before, language, onKeyDown }: LoweredProps): JSX.Element {
-  const lines = useMemo(() => linesOf(text, before), [text, before]);
-  const box = useRef<HTMLDivElement>(null);
-  const [top, setTop] = useState(0);
-  const first = Math.max(0, Math.floor(top / LINE_HEIGHT) - OVERSCAN);
-  const last = first + Math.ceil((box.current?.clientHeight ?? 800) / LINE_HEIGHT) + 2 * OVERSCAN;
-  const width = useMemo(() => lines.reduce((w, line) => Math.max(w, line.text.length), 0), [lines]);
-  const visible = lines.slice(first, last);
-  return (
-    <div
-      class="tw-code"
-      ref={box}
-      tabIndex={0}
-      role="region"
-      aria-label={label}
-      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
-      onKeyDown={onKeyDown}
-    >
-      <div class="tw-code-page" style={{ height: `${lines.length * LINE_HEIGHT + 16}px` }}>
-        <Gutter lines={visible} first={first} compares={before !== null} />
-        <div class="tw-code-text" style={{ minWidth: `${width + 4}ch` }}>
-          {visible.map((line, index) => (
-            <Line
-              key={first + index}
-              text={line.kind === "skip" ? `${String(line.count)} unchanged lines` : line.text}
-              language={line.kind === "skip" ? "plain" : language}
-              top={(first + index) * LINE_HEIGHT}
-              band={`is-${line.kind}`}
-              label=""
-            />
-          ))}
-        </div>
-      </div>
-    </div>
-  );
-}
-
-function linesOf(text: string, before: string | null): DiffLine[] {
-  if (text === "") return [];
-  const after = split(text);
-  if (before !== null) return diffOf(split(before), after);
-  return after.map((line) => ({ kind: "same", text: line, count: 1 }));
+/** A text below the loop level, or its difference to another one. */
+export function LoweredView({ label, text, before, language, tools, onKeyDown }: LoweredProps): JSX.Element {
+  const host = useRef<HTMLDivElement>(null);
+  const editor = useRef<EditorView | null>(null);
+  const form = useRef("");
+  const lines = useMemo(() => (before === null ? null : diffOf(split(before), split(text))), [text, before]);
+  useLayoutEffect(() => {
+    if (!host.current) return undefined;
+    const view = new EditorView({ parent: host.current });
+    editor.current = view;
+    return () => view.destroy();
+  }, []);
+  useLayoutEffect(() => {
+    const view = editor.current;
+    if (!view) return undefined;
+    const doc = lines ? lines.map(textOf).join("\n") : split(text).join("\n");
+    const kind = lines ? "" : `${language} ${label}`;
+    if (kind !== "" && kind === form.current) {
+      const changes = changeOf(view.state.doc.toString(), doc);
+      if (changes) view.dispatch({ changes });
+      return undefined;
+    }
+    form.current = kind;
+    const last = view.state;
+    const top = view.scrollDOM.scrollTop;
+    view.setState(EditorState.create({ doc, extensions: extensions(label, language, lines, tools) }));
+    keepSearch(last, view);
+    view.scrollDOM.scrollTop = top;
+    return undefined;
+  }, [text, lines, language, label]);
+  useLayoutEffect(() => (editor.current ? connect(editor.current, tools) : undefined), [tools]);
+  // The search field is inside as well.
+  const press = (event: KeyboardEvent): void => {
+    if (!isTyping(event.target)) onKeyDown(event);
+  };
+  return <div class="tw-code" ref={host} onKeyDown={press} />;
 }
 
 function split(text: string): string[] {
-  return text.replace(/\n$/, "").replaceAll("\t", "    ").split("\n");
+  return text.replace(/\n$/, "").split("\n");
 }
 
-interface GutterProps {
-  readonly lines: readonly DiffLine[];
-  readonly first: number;
-  readonly compares: boolean;
+function textOf(line: DiffLine): string {
+  return line.kind === "skip" ? `${String(line.count)} unchanged lines` : line.text;
 }
 
-/** The numbers of the lines, or the signs of a difference, which color alone does not convey. */
-function Gutter({ lines, first, compares }: GutterProps): JSX.Element {
-  return (
-    <div class="tw-gutter" style={{ width: "48px" }}>
-      <div class="tw-numbers" style={{ top: `${first * LINE_HEIGHT + 8}px` }} aria-hidden={compares ? undefined : "true"}>
-        {lines.map((line, index) => (compares ? SIGNS[line.kind] : String(first + index + 1))).join("\n")}
-      </div>
-    </div>
-  );
+function extensions(label: string, language: Language, lines: readonly DiffLine[] | null, tools: TextTools): Extension {
+  const structure = lines ? "plain" : language;
+  return [
+    contextMenu(tools, () => []),
+    reading({ label, language: structure, tools }),
+    lines ? signs(lines) : lineNumbers(),
+    highlighting((_view, line) => (lines?.[line - 1]?.kind === "skip" ? "plain" : language)),
+    stickyHeaders({ language, onClick: scrollToLine, noteOf: () => "" }),
+  ];
+}
+
+class Sign extends GutterMarker {
+  constructor(private readonly text: string) {
+    super();
+  }
+
+  override eq(other: Sign): boolean {
+    return other.text === this.text;
+  }
+
+  override toDOM(): Node {
+    return document.createTextNode(this.text);
+  }
+}
+
+/** The signs and bands of the lines of a difference; color alone does not convey them. */
+function signs(lines: readonly DiffLine[]): Extension {
+  const kindOf = (number: number): DiffLine["kind"] => lines[number - 1]?.kind ?? "same";
+  return [
+    gutter({
+      class: "tw-signs",
+      lineMarker: (view, block) => new Sign(SIGNS[kindOf(view.state.doc.lineAt(block.from).number)]),
+    }),
+    ViewPlugin.define((view) => new Bands(view, kindOf), { decorations: (bands) => bands.decorations }),
+  ];
+}
+
+class Bands {
+  decorations: DecorationSet;
+
+  constructor(
+    view: EditorView,
+    private readonly kindOf: (line: number) => DiffLine["kind"],
+  ) {
+    this.decorations = this.decorate(view);
+  }
+
+  update(update: ViewUpdate): void {
+    if (update.docChanged || update.viewportChanged) this.decorations = this.decorate(update.view);
+  }
+
+  private decorate(view: EditorView): DecorationSet {
+    const found: Range<Decoration>[] = [];
+    eachVisibleLine(view, (_from, _to, number) => {
+      found.push(Decoration.line({ class: `is-${this.kindOf(number)}` }).range(view.state.doc.line(number).from));
+    });
+    return Decoration.set(found, true);
+  }
 }

@@ -1,6 +1,8 @@
 import type { JSX } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
-import { CodeView, type Positions } from "../code/view";
+import type { Positions } from "../code/program";
+import { TextToolbar, TextTools } from "../code/tools";
+import { CodeView } from "../code/view";
 import { GraphDiagram } from "../graph/view";
 import { useWatch } from "../observable";
 import { originsOf, type PaneModel, type Span } from "../pane";
@@ -17,6 +19,7 @@ const NO_ORIGINS: ReadonlySet<string> = new Set();
 /** The graph-level function as a diagram or as text. */
 export function GraphPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const positions = useRef<Positions>(new Map());
+  const tools = useMemo(() => new TextTools(), []);
   const [mode, setMode] = useState("diagram");
   const graph = useWatch(store.state, (state) => state.graph);
   const heat = useWatch(store.state, (state) => (state.heat?.function === state.graph?.function ? state.heat : null));
@@ -31,7 +34,10 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
   return (
     <section class="tw-pane" aria-label="Graph">
       <Tabs label="Graph as" tabs={tabs} current={mode} onChange={setMode} idBase={idBase} trailing={
-        <span class="tw-pane-name tw-mono">{graph?.function ?? ""}</span>
+        <>
+          <TextToolbar tools={tools} />
+          <span class="tw-pane-name tw-mono">{graph?.function ?? ""}</span>
+        </>
       } />
       <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${mode}`}>
         {graph === null ? (
@@ -48,7 +54,7 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
             onOpen={(callee) => store.send({ type: "open", function: callee })}
           />
         ) : pane ? (
-          <Code store={store} pane={pane} linked={linked} positions={positions.current} />
+          <Code store={store} pane={pane} linked={linked} positions={positions.current} tools={tools} />
         ) : null}
       </div>
     </section>
@@ -58,6 +64,7 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
 /** The open function as loop IR or graph IR, and after each stage of lowering. */
 export function FunctionPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const positions = useRef<Positions>(new Map());
+  const tools = useMemo(() => new TextTools(), []);
   const [mode, setMode] = useState("ir");
   const [chosen, choose] = useState<Readonly<Record<string, string>>>({});
   const open = useWatch(store.state, (state) => state.open);
@@ -76,22 +83,29 @@ export function FunctionPane({ store, idBase }: { store: Store; idBase: string }
   };
   return (
     <section class="tw-pane" aria-label="Function">
-      <Tabs label="Level" tabs={tabs} current={shown} onChange={setMode} idBase={idBase} />
+      <Tabs label="Level" tabs={tabs} current={shown} onChange={setMode} idBase={idBase} trailing={<TextToolbar tools={tools} />} />
       <Breadcrumb store={store} />
       <RuleBar store={store} />
       <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${shown}`}>
-        {stage ? <StagePane store={store} stage={stage} onChoose={show} /> : <OpenFunction store={store} open={open} positions={positions.current} />}
+        {stage ? <StagePane store={store} stage={stage} tools={tools} onChoose={show} /> : <OpenFunction store={store} open={open} positions={positions.current} tools={tools} />}
       </div>
     </section>
   );
 }
 
-function OpenFunction({ store, open, positions }: { store: Store; open: string; positions: Positions }): JSX.Element {
+interface OpenProps {
+  readonly store: Store;
+  readonly open: string;
+  readonly positions: Positions;
+  readonly tools: TextTools;
+}
+
+function OpenFunction({ store, open, positions, tools }: OpenProps): JSX.Element {
   const pane = useWatch(store.state, (state) => paneOf(state, open));
   const linked = useLinked(store);
   const alive = useWatch(store.state, (state) => state.alive);
   if (!pane) return <p class="tw-quiet tw-pad">{alive ? "Waiting for the Jupyter kernel…" : "No program was received."}</p>;
-  return <Code store={store} pane={pane} linked={linked} positions={positions} />;
+  return <Code store={store} pane={pane} linked={linked} positions={positions} tools={tools} />;
 }
 
 interface CodePaneProps {
@@ -99,15 +113,16 @@ interface CodePaneProps {
   readonly pane: PaneModel;
   readonly linked: ReadonlySet<string>;
   readonly positions: Positions;
+  readonly tools: TextTools;
 }
 
-function Code({ store, pane, linked, positions }: CodePaneProps): JSX.Element {
+function Code({ store, pane, linked, positions, tools }: CodePaneProps): JSX.Element {
   const selected = useSelected(store, pane.name);
   const select = (span: Span): void => store.select({ kind: span.kind, function: pane.name, uid: span.uid });
   const hover = (span: Span | null): void =>
     store.hover.set(span && { function: pane.name, uid: span.uid, origins: originsOf(pane, span.uid) });
   const marked = useWatch(store.marked, (value) => (value?.function === pane.name ? value : null));
-  return <CodeView pane={pane} selected={selected} linked={linked} marked={marked} positions={positions} onSelect={select} onHover={hover} />;
+  return <CodeView pane={pane} selected={selected} linked={linked} marked={marked} positions={positions} tools={tools} onSelect={select} onHover={hover} />;
 }
 
 /** Return the uid of the selection if it is in this function. */

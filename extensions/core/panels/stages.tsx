@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { LoweredView } from "../code/lowered";
+import type { TextTools } from "../code/tools";
 import type { Language } from "../code/tokenize";
 import { useWatch } from "../observable";
 import type { Lowered, Stage } from "../protocol";
@@ -50,11 +51,12 @@ export function stageOf(stages: readonly Stage[], tab: string, chosen: string | 
 interface StageProps {
   readonly store: Store;
   readonly stage: Stage;
+  readonly tools: TextTools;
   readonly onChoose: (stage: Stage) => void;
 }
 
 /** The open function after a stage of lowering, or its difference to the stage before. */
-export function StagePane({ store, stage, onChoose }: StageProps): JSX.Element {
+export function StagePane({ store, stage, tools, onChoose }: StageProps): JSX.Element {
   const stages = useWatch(store.state, (state) => state.stages);
   const open = useWatch(store.state, (state) => state.open);
   const [compares, setCompares] = useState(false);
@@ -96,6 +98,7 @@ export function StagePane({ store, stage, onChoose }: StageProps): JSX.Element {
         text={text.shown?.text ?? ""}
         before={before}
         language={LANGUAGES[stage.level]}
+        tools={tools}
         onKeyDown={keys}
       />
     </div>

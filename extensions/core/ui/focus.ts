@@ -49,6 +49,6 @@ function successor(box: HTMLElement, role: string): HTMLElement {
   const controls = [...box.querySelectorAll<HTMLElement>("[data-focus]")];
   const same = roles.map((wanted) => controls.find((control) => control.dataset.focus === wanted));
   const alike = controls.find((control) => kind === "rule" && control.dataset.focus?.startsWith("rule:"));
-  const markers = [".tw-marker.is-selected", ".tw-marker[tabindex='0']", ".tw-code"].map((selector) => box.querySelector<HTMLElement>(selector));
+  const markers = [".tw-marker.is-selected", ".tw-marker[tabindex='0']", ".tw-code-text"].map((selector) => box.querySelector<HTMLElement>(selector));
   return [...same, alike, ...markers].find((element) => element instanceof HTMLElement) ?? box;
 }

@@ -1,11 +1,17 @@
 import { useEffect } from "preact/hooks";
 
 const EDITING = new Set(["a", "c", "v", "x", "z", "y"]);
+/** The keys that a text of a program uses with Ctrl: search, copy, and movements of the cursor. */
+const READING = new Set(["a", "c", "f", "g", "home", "end", "arrowleft", "arrowright", "arrowup", "arrowdown"]);
 
 /** Return whether an element is a text field or a list, which use letter keys themselves. */
 export function isTyping(target: EventTarget | null): boolean {
   const box = target instanceof HTMLInputElement && ["checkbox", "radio"].includes(target.type);
   return (target instanceof HTMLInputElement && !box) || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;
+}
+
+function isReading(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest(".cm-editor") !== null;
 }
 
 /**
@@ -14,9 +20,10 @@ export function isTyping(target: EventTarget | null): boolean {
  * such as deleting a cell; Enter with a modifier would run the cell.
  */
 export function belongsHere(event: KeyboardEvent): boolean {
-  if (/^F\d+$/.test(event.key)) return false;
+  if (/^F\d+$/.test(event.key)) return event.key === "F3" && isReading(event.target);
   if (!(event.ctrlKey || event.metaKey || event.altKey) || event.key === "Enter") return true;
   const key = event.key.toLowerCase();
+  if (isReading(event.target) && READING.has(key)) return true;
   return key === "z" || key === "y" || (isTyping(event.target) && EDITING.has(key) && !event.shiftKey);
 }
 

@@ -15,8 +15,10 @@ export function nextIndex(key: string, index: number, count: number): number | n
   }
 }
 
-/** Focus the item of a container with this `data-roving` number. */
-export function focusRoving(container: Element | null, index: number): void {
+/** Focus the item of a container with this `data-roving` number, and return whether it exists. */
+export function focusRoving(container: Element | null, index: number): boolean {
   const item = container?.querySelector(`[data-roving="${String(index)}"]`);
-  if (item instanceof HTMLElement || item instanceof SVGElement) item.focus();
+  if (!(item instanceof HTMLElement || item instanceof SVGElement)) return false;
+  item.focus();
+  return true;
 }
