@@ -146,12 +146,14 @@ class StepMenu:
         )
 
     def _label(self, step: Suggestable) -> str:
-        """Return the values that are neither the selection nor a default."""
+        """Return the values that are neither the selection, nor its function, nor a default."""
+        own = None if self.selection is None else FunctionRef(self.selection.function)
         defaults = {p.name: p.default for p in step.parameters() if not p.required}
         distinctive = [
             (name, value)
             for name, value in step.values()
-            if value != self.selection and (name not in defaults or value != defaults[name])
+            if value not in (self.selection, own)
+            and (name not in defaults or value != defaults[name])
         ]
         return ", ".join(f"{name}={value_text(value)}" for name, value in distinctive)
 

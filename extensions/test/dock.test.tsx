@@ -86,3 +86,20 @@ test("a state has the time of its last call, or of its last kernel", async () =>
   const times = [...page.querySelectorAll(".tw-history-time")].map((item) => item.textContent);
   expect(times).toEqual(["softmax 3.00 µs", "6.12 ms2 measurements"]);
 });
+
+test("a measurement of another state names that state, and a click makes it the head", async () => {
+  const { kernel, store } = connected();
+  const { history, measurement } = store.state.value;
+  const root = history.nodes[0]?.key ?? "";
+  if (!measurement || root === history.head) throw new Error("no other state");
+  kernel.answer({ measurement: { ...measurement, state: root } });
+  render(<Dock store={store} idBase="d" />, page);
+  await flush();
+  const link = page.querySelector<HTMLElement>(".tw-state-link");
+  expect(page.querySelector(".tw-stale")?.textContent).toContain("Measured at state 1, start, not at the head.");
+  link?.click();
+  expect(kernel.last()).toMatchObject({ type: "navigate", action: "jump", node: root, head: history.head });
+  kernel.answer({ measurement: { ...measurement, state: "unknown" } });
+  await flush();
+  expect(page.querySelector(".tw-stale")?.textContent).toContain("Measured at a state of another history");
+});

@@ -17,6 +17,29 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
+ROWS = """() => {
+    const items = [...document.querySelectorAll(".tw-toolbar > *")];
+    const boxes = items.map((item) => item.getBoundingClientRect()).filter((box) => box.height);
+    const tops = boxes.map((box) => (box.top + box.bottom) / 2).sort((a, b) => a - b);
+    return tops.filter((at, index) => index === 0 || at > tops[index - 1] + 8).length;
+}"""
+"""The number of rows of the toolbar."""
+
+
+def test_toolbar_has_at_most_two_rows(open_notebook: Callable[..., Page]) -> None:
+    page = open_notebook("setup.ipynb", [PROGRAM])
+    page.locator(".tw-picker").select_option(index=0)
+    button(page, "Measure").click()
+    page.locator(".tw-kernels .tw-link").first.click(timeout=LONG)
+    button(page, "Compile").click()
+    expect(page.locator(".tw-verdict")).to_contain_text("Matches", timeout=LONG)
+    for width, rows in ((1440, 1), (1000, 2), (760, 2)):
+        page.set_viewport_size({"width": width, "height": 900})
+        picture(page, f"toolbar-{width}")
+        assert page.evaluate(ROWS) <= rows, f"at {width} pixels"
+        for name in ("Undo", "Redo", "Compile", "Measure", "Target and sizes"):
+            expect(button(page, name)).to_be_visible()
+
 
 def test_target_sizes_and_threads_in_the_toolbar(open_notebook: Callable[..., Page]) -> None:
     page = open_notebook("setup.ipynb", [PROGRAM])

@@ -19,3 +19,11 @@ def test_a_parameter_with_fixed_values_offers_them():
     assert not fields["tail"].required
     step = menu.step(key, {"tail": "'epilogue'"}, state)
     assert step.title() == "split(loop=i, factors=(None, 8), tail='epilogue')"
+
+
+def test_a_suggestion_does_not_repeat_the_function_of_the_selection():
+    sch = schedule(MATMUL)
+    menu = StepMenu.of(sch.state, sch.get_loop("i"))
+    labels = {view.step: view.label for view in menu.to_view(sch.state)}
+    assert labels["specialize"].startswith("symbol=")
+    assert not any("function=" in label for label in labels.values())

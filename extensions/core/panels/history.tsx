@@ -106,7 +106,9 @@ function HistoryRow({ row, index, indent, isHead, tabStop, store }: RowProps): J
         </span>
       )}
       <NodeTimes node={node} records={records} />
-      <span class="tw-mono tw-history-key">{node.key.slice(0, 7)}</span>
+      <span class="tw-mono tw-history-key" title={`The content of this state is ${node.key}`}>
+        state {index + 1}
+      </span>
     </div>
   );
 }

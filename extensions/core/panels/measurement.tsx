@@ -6,6 +6,7 @@ import { digits, duration, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
 import type { Panel } from "./panel";
 import { RecordPicker } from "./records";
+import { stateName } from "./states";
 
 /** The last measurement: the entire call and its kernels, slowest first. */
 export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
@@ -30,7 +31,10 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
       <RecordPicker store={store} measurement={measurement} />
       {stale ? (
         <p class="tw-stale">
-          <Icon name="info" size={14} /> Measured at an earlier state ({measurement.state.slice(0, 7)}). “Measure” measures the head.
+          <Icon name="info" size={14} />
+          <span>
+            Measured at <MeasuredState store={store} measurement={measurement} />, not at the head. “Measure” measures the head.
+          </span>
         </p>
       ) : null}
       {isNoisy(measurement) ? (
@@ -117,6 +121,18 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
         </p>
       ) : null}
     </>
+  );
+}
+
+/** The name of the measured state; a click makes it the head. */
+function MeasuredState({ store, measurement }: { store: Store; measurement: Measurement }): JSX.Element {
+  const history = useWatch(store.state, (state) => state.history);
+  const name = stateName(history, measurement.state);
+  if (name === "") return <>a state of another history</>;
+  return (
+    <button type="button" class="tw-link tw-mono tw-state-link" data-focus="measured-state" title={`${name}. A click makes it the head.`} onClick={() => store.navigate("jump", measurement.state)}>
+      {name}
+    </button>
   );
 }
 

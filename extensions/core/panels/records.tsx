@@ -3,10 +3,12 @@ import { useWatch } from "../observable";
 import type { HistoryNode, Measurement, MeasurementRecord } from "../protocol";
 import type { Store } from "../store";
 import { duration } from "../ui/format";
+import { stateName } from "./states";
 
 /** The list of all measurements, which shows the chosen one; without a choice it is not displayed. */
 export function RecordPicker({ store, measurement }: { store: Store; measurement: Measurement }): JSX.Element | null {
   const records = useWatch(store.state, (state) => state.records);
+  const history = useWatch(store.state, (state) => state.history);
   if (records.length < 2) return null;
   const shown = records.find((record) => isOf(record, measurement));
   return (
@@ -20,7 +22,7 @@ export function RecordPicker({ store, measurement }: { store: Store; measurement
       >
         {[...records].reverse().map((record) => (
           <option key={record.key} value={record.key} selected={record === shown}>
-            {record.state.slice(0, 7)} · {text(record)}
+            {stateName(history, record.state) || "another history"} · {text(record)}
           </option>
         ))}
       </select>

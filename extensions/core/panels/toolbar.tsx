@@ -16,7 +16,7 @@ export function Toolbar({ store, idBase }: { store: Store; idBase: string }): JS
   return (
     <div class="tw-toolbar" role="toolbar" aria-label="Workbench">
       <span class="tw-brand">
-        <Mark /> Tilewright
+        <Mark /> <span class="tw-optional">Tilewright</span>
       </span>
       <span class="tw-bar-gap" />
       <Tool icon="undo" label="Undo" keys="Ctrl+Z" disabled={!history.can_undo} onClick={() => store.navigate("undo")} />
@@ -57,12 +57,13 @@ function MeasureKernel({ store, disabled }: { store: Store; disabled: boolean })
       type="button"
       class="tw-button"
       aria-disabled={disabled}
-      title={`Compile and measure only ${name} at the sizes of its caller`}
+      aria-label="Measure kernel"
+      title={`Measure kernel: compile and measure only ${name} at the sizes of its caller`}
       onClick={() => {
         if (!disabled) store.send({ type: "run", action: "measure", function: name });
       }}
     >
-      <Icon name="clock" size={14} /> Measure kernel
+      <Icon name="clock" size={14} /> <span class="tw-optional">Measure kernel</span>
     </button>
   );
 }
@@ -99,7 +100,7 @@ function Verdict({ store }: { store: Store }): JSX.Element | null {
     <span class={`tw-badge tw-verdict ${tone}`} title={`${verdict.message} (${verdict.shapes}). Error bound: ${verdict.derivation}`}>
       <Icon name={verdict.agrees ? "check" : "cross"} size={13} />
       {result}
-      <span class="tw-mono">{stale ? "at an earlier state" : `error ${verdict.error.toExponential(1)}, bound ${verdict.bound.toExponential(1)}`}</span>
+      <span class="tw-mono tw-optional">{stale ? "at an earlier state" : `error ${verdict.error.toExponential(1)}, bound ${verdict.bound.toExponential(1)}`}</span>
     </span>
   );
 }
