@@ -253,9 +253,27 @@ def last_level_bytes() -> int:
     >>> last_level_bytes() >= 1 << 16
     True
     """
-    text = _last_level_cache()
+    return _size(_last_level_cache()) or _LARGE
+
+
+def second_level_bytes() -> int:
+    """Return the size of a core's second-level cache in bytes; 0 if it is not reported.
+
+    Examples
+    --------
+    >>> second_level_bytes() < last_level_bytes() or second_level_bytes() >= 1 << 16
+    True
+    """
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/level"):
+        if _line(str(path)) == "2":
+            return _size(_line(str(path.with_name("size"))))
+    return 0
+
+
+def _size(text: str) -> int:
+    """Return the bytes of a size such as ``48K``; 0 for other text."""
     number, unit = text[:-1], text[-1:]
-    return int(number) * _UNITS[unit] if number.isdigit() and unit in _UNITS else _LARGE
+    return int(number) * _UNITS[unit] if number.isdigit() and unit in _UNITS else 0
 
 
 def _memory() -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.codegen.llvm import assembly, emit_module
+from tilewright.codegen.sandbox import peak_loops
 from tilewright.target import features, host
 from tilewright.target.target import Target
 
@@ -28,7 +29,7 @@ def test_peak_loops_execute_their_instruction_on_registers(kind: str) -> None:
     for instruction in peaks.instructions()[kind]:
         name, width = instruction.name.split(".")
         target = Target("cpu", features=FEATURES["avx512" if width == "512" else "avx2"])
-        function, count = peaks.peak_kernel(instruction, target)
+        function, count = peak_loops.peak_kernel(instruction, target)
         text = assembly(emit_module([function], target), target)
         blocks = [block for block in re.split(r"\n\.L\w+:", text) if f"\t{name}" in block]
         assert blocks, text

@@ -21,7 +21,7 @@ from ..schedules.history import Node
 from ..target.target import Target
 from .inputs import sample_inputs, shapes_text
 from .jobs import JobCanceledError, Progress
-from .protocol_runs import KernelTime, Measurement, Verdict
+from .protocol_runs import KernelTime, Measurement, Roof, RoofLevel, Verdict
 from .render import Samples
 
 if TYPE_CHECKING:
@@ -173,6 +173,22 @@ class Bench:
             exact = exact_results(source, name, inputs, cancel=cancel, timeout=TIMEOUT)
         self._exact_results = (key, exact)
         return exact
+
+    def roof(
+        self, options: MeasureOptions, progress: Progress, *, again: bool = False
+    ) -> Roof | None:
+        """Return the peak rates of this machine, measured once; None if the target is not a CPU."""
+        from ..codegen.measure.peaks import machine_peaks
+
+        if self.target.kind != "cpu":
+            return None
+        with _cancelable("canceled while the peak rates were measured"):
+            peaks = machine_peaks(
+                self.target, options.threads or self.threads,
+                again=again, report=progress, cancel=_cancel_token(progress),
+            )  # fmt: skip
+        levels = [RoofLevel(v.name, v.capacity, v.gbytes) for v in peaks.levels]
+        return Roof(peaks.instruction, peaks.threads, peaks.gflops, levels)
 
     def measure(
         self,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ..schedules import State
-from .protocol_runs import Measurement, MeasurementRecord
+from .protocol_runs import KernelRate, Measurement, MeasurementRecord, Roof
+from .rates import with_roof
 
 Key: TypeAlias = "tuple[str, str, str, str, bool, tuple[tuple[str, str], ...]]"
 
@@ -37,6 +38,14 @@ class MeasurementRecords:
         record = self._records[key] = Record(f"m{self.revision}", m, compiled)
         return record
 
+    def set_roof(self, roof: Roof) -> None:
+        """Compare the measurements of the same number of threads with a new roof."""
+        self.revision += 1
+        for key, record in self._records.items():
+            if record.measurement.roof and record.measurement.roof.threads == roof.threads:
+                again = with_roof(record.measurement, roof)
+                self._records[key] = replace(record, measurement=again)
+
     def get(self, key: str) -> Record | None:
         """Return the record with a key, None if there is none."""
         return next((r for r in self._records.values() if r.key == key), None)
@@ -63,4 +72,9 @@ def _view(record: Record) -> MeasurementRecord:
         microseconds=m.median,
         emulated=m.emulated,
         whole=record.compiled is not None,
+        kernels=[
+            KernelRate(k.function, k.gflops, k.gbytes)
+            for k in m.kernels
+            if k.gflops is not None and k.gbytes is not None
+        ],
     )

@@ -14,7 +14,9 @@ class KernelTime:
 
     ``share`` is its share of :attr:`Measurement.total`. ``gflops`` are the operations on elements
     per nanosecond, and ``gbytes`` the bytes of all arguments per nanosecond; both are absent for
-    an emulator and for functions of libraries.
+    an emulator and for functions of libraries. ``roof`` is the attained share of the roof, and
+    ``bound`` the peak that limits it: ``operations`` or the name of a level. Both are absent if no
+    roof is known for the kernel, as for one that does not compute with 32-bit floats.
     """
 
     function: str
@@ -23,6 +25,33 @@ class KernelTime:
     share: float
     gflops: float | None = None
     gbytes: float | None = None
+    roof: float | None = None
+    bound: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoofLevel:
+    """A level of the memory hierarchy, with its bytes per nanosecond.
+
+    ``capacity`` is in bytes; 0 means unlimited.
+    """
+
+    name: str
+    capacity: int
+    gbytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """The measured peak rates of the machine: operations per nanosecond, and levels from L2 on.
+
+    The operations are those of the widest multiply-add on 32-bit floats, ``instruction``.
+    """
+
+    instruction: str
+    threads: int
+    gflops: float
+    levels: list[RoofLevel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +82,16 @@ class Measurement:
     total: float
     outside: float
     machine: dict[str, str] | None = None
+    roof: Roof | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRate:
+    """The rates of a kernel in a measurement, as in :class:`KernelTime`."""
+
+    function: str
+    gflops: float
+    gbytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +99,7 @@ class MeasurementRecord:
     """A measurement that the session keeps, by its history node, function, sizes, and conditions.
 
     ``whole`` is true if the entire program was measured, not one kernel. ``microseconds`` is the
-    median of a call.
+    median of a call. ``kernels`` are the ones with rates.
     """
 
     key: str
@@ -71,6 +110,7 @@ class MeasurementRecord:
     microseconds: float
     emulated: bool
     whole: bool
+    kernels: list[KernelRate]
 
 
 @dataclass(frozen=True, slots=True)

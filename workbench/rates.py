@@ -1,4 +1,4 @@
-"""Rates of measured kernels: operations and bytes per second, at the sizes of the measurement."""
+"""Rates of measured kernels: operations and bytes per second, and shares of the machine's peaks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..ir.analysis.cost import flops, footprint
-from ..ir.loop.nodes import PrimFunc
+from ..ir.dtype import f32
+from ..ir.loop.nodes import BufferParam, PrimFunc
 from ..ir.module import Module
-from .protocol_runs import KernelTime, Measurement
+from .protocol_runs import KernelTime, Measurement, Roof
 from .render import Samples, at_samples
 from .symbols import samples_of
 
 
 def with_rates(
-    measurement: Measurement, program: Module, chosen: Mapping[tuple[str, str], int]
+    measurement: Measurement,
+    program: Module,
+    chosen: Mapping[tuple[str, str], int],
+    roof: Roof | None = None,
 ) -> Measurement:
     """Return a measurement with the rates of the kernels of the program that ran.
 
@@ -26,11 +30,56 @@ def with_rates(
         The program, whose kernels have the measured schedules.
     chosen : Mapping of (str, str) to int
         The sample values that were chosen, by function and symbol.
+    roof : Roof, optional
+        The peak rates of the machine.
     """
     if measurement.emulated:
         return measurement
     kernels = [_with_rates(kernel, program, chosen) for kernel in measurement.kernels]
-    return replace(measurement, kernels=kernels)
+    rated = replace(measurement, kernels=kernels)
+    if roof is None:
+        return rated
+    known = frozenset(k.function for k in kernels if _is_compared(program, k.function))
+    return _compared(rated, roof, known)
+
+
+def with_roof(measurement: Measurement, roof: Roof) -> Measurement:
+    """Return a measurement with the shares of another roof."""
+    known = frozenset(k.function for k in measurement.kernels if k.roof is not None)
+    return _compared(measurement, roof, known)
+
+
+def _compared(measurement: Measurement, roof: Roof, known: frozenset[str]) -> Measurement:
+    cold = measurement.conditions.startswith("cold")
+    kernels = [
+        _with_share(k, roof, cold=cold) if k.function in known else k for k in measurement.kernels
+    ]
+    return replace(measurement, kernels=kernels, roof=roof)
+
+
+def _is_compared(program: Module, name: str) -> bool:
+    """Return whether the roof applies: the kernel computes and stores 32-bit floats."""
+    function = program.functions.get(name)
+    if not isinstance(function, PrimFunc):
+        return False
+    params = [p for p in function.params if isinstance(p, BufferParam)]
+    floats = all(p.buffer.dtype == f32 for p in params if p.buffer.dtype.is_float)
+    return floats and all(p.buffer.dtype == f32 for p in params if p.access != "in")
+
+
+def _with_share(kernel: KernelTime, roof: Roof, *, cold: bool) -> KernelTime:
+    """Return a kernel with its share of the nearest peak.
+
+    With cold caches all arguments come from memory, else from the first level that holds them.
+    """
+    if kernel.gflops is None or kernel.gbytes is None:
+        return kernel
+    size = kernel.gbytes * 1e3 * kernel.microseconds / max(1, kernel.calls)
+    fits = (level for level in roof.levels if not cold and size <= level.capacity)
+    level = next(fits, roof.levels[-1])
+    shares = {level.name: kernel.gbytes / level.gbytes, "operations": kernel.gflops / roof.gflops}
+    bound = max(shares, key=shares.__getitem__)
+    return replace(kernel, roof=shares[bound], bound=bound)
 
 
 def _with_rates(

@@ -88,13 +88,13 @@ class SetTarget:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A request to start a job: compile and verify, or compile and measure.
+    """A request to start a job: compile and verify, compile and measure, or measure the ``roof``.
 
     ``function`` is a kernel to measure in isolation; empty means the entire program.
     """
 
     type: Literal["run"]
-    action: Literal["compile", "measure"]
+    action: Literal["compile", "measure", "roof"]
     function: str
 
 

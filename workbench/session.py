@@ -20,14 +20,10 @@ from ..schedules.targets import program_target
 from ..target.target import Target
 from . import protocol
 from .bench import Bench
-from .durations import duration
-from .editor import Editor
 from .jobs import Progress
 from .lowered_texts import LoweredTexts
-from .measurement_records import MeasurementRecords, Record
-from .protocol import VERSION, Document, Tone, Update
-from .protocol_runs import Measurement
-from .rates import with_rates
+from .measurement_records import MeasurementRecords
+from .protocol import VERSION, Document, Update
 from .requests import (
     Apply,
     ApplyToSimilar,
@@ -51,14 +47,12 @@ from .requests import (
     ShowMeasurement,
     UseRule,
 )
+from .runs import Runs
 from .serialization import ProtocolError, decode, is_message
-from .shown import Profile
 from .targets import target_named
 from .view_diff import ViewDiff
 
 Publish = Callable[[Update, list[bytes]], None]
-
-_TONES: dict[bool, Tone] = {True: "good", False: "bad"}
 
 FOLLOW_DELAY = 0.05
 """The delay in seconds before the view follows a head that was moved elsewhere."""
@@ -68,7 +62,7 @@ def _discard(_update: Update, _buffers: list[bytes]) -> None:
     """Discard an update, for sessions without a browser."""
 
 
-class Session(Editor):
+class Session(Runs):
     """A schedule and the view of it that a browser displays.
 
     Parameters
@@ -186,6 +180,8 @@ class Session(Editor):
                 self._measure_kernel(name)
             case Run(action="measure"):
                 self._measure()
+            case Run(action="roof"):
+                self._measure_roof()
             case Run():
                 self._compile()
             case SetMeasureOptions(caches=caches, threads=threads, pin=pin, budget=budget):
@@ -212,23 +208,6 @@ class Session(Editor):
             case Dismiss(key=key):
                 self.shown.problems = tuple(p for p in self.shown.problems if p.key != key)
                 self.shown.dismissed |= {key}
-
-    @property
-    def measure_options(self) -> MeasureOptions:
-        """The options of the next measurement."""
-        return self.shown.measure_options
-
-    @measure_options.setter
-    def measure_options(self, options: MeasureOptions) -> None:
-        self._bench.check(options)
-        self.shown.measure_options = options
-
-    def measure_options_view(self) -> protocol.MeasureOptions:
-        """Return the options for the browser, with the maximum number of threads."""
-        options = self.measure_options
-        return protocol.MeasureOptions(
-            options.caches, options.threads, self._bench.threads, options.pin, options.budget
-        )
 
     def _set_target(self, request: SetTarget) -> None:
         """Start a job that finds the steps that are legal on a target, then choose the target."""
@@ -283,73 +262,6 @@ class Session(Editor):
             self.shown.document = Document(f"{stem}.trace.jsonl", "json", to_json(trace) + "\n")
         else:
             self.shown.document = Document(f"{stem}.py", "python", to_python(trace) + "\n")
-
-    def _compile(self) -> None:
-        """Start a job that compiles the program and compares it with the interpreter."""
-        self._check_idle()
-        head, function = self.schedule.head, self.entry
-        samples = self.samples(function)
-        root = next(n for n in self.schedule.history if n.parent is None).state.module
-
-        def work(progress: Progress) -> None:
-            verdict = self._bench.verify(head, root, function.name, samples, progress)
-            self.history_view.record_verdict(head.id, agrees=verdict.agrees)
-            self.shown.verdict = verdict
-            result = "matches" if verdict.agrees else "differs from"
-            self._announce(f"Compiled: {result} the interpreter", _TONES[verdict.agrees])
-
-        self.jobs.start("Compile", work)
-
-    def _measure(self) -> None:
-        """Start a job that measures the entire program."""
-        self._check_idle()
-        head, function = self.schedule.head, self.entry
-        samples, options = self.samples(function), self.measure_options
-
-        def work(progress: Progress) -> None:
-            measurement = self._bench.measure(head, function.name, samples, progress, options)
-            compiled = self.rules.program(head.state)
-            measurement = with_rates(measurement, compiled.module, self.shown.samples)
-            with self.lock:
-                self.rules.record(measurement, head.state, compiled.module.functions)
-                self._show(self.records.add(measurement, compiled))
-                self._announce_measurement(measurement)
-
-        self.jobs.start("Measure", work)
-
-    def _measure_kernel(self, name: str) -> None:
-        """Start a job that measures one kernel in isolation, at the sizes of its caller."""
-        self._check_idle()
-        head, function = self.schedule.head, self.state.module.prim(name)
-        samples, options = self.samples(function), self.measure_options
-
-        def work(progress: Progress) -> None:
-            measurement = self._bench.measure_kernel(head, name, samples, progress, options)
-            measurement = with_rates(measurement, head.state.module, self.shown.samples)
-            with self.lock:
-                self.rules.record(measurement, head.state, {})
-                self._show(self.records.add(measurement, None))
-                self._announce_measurement(measurement)
-
-        self.jobs.start(f"Measure {name}", work)
-
-    def _show(self, record: Record) -> None:
-        """Show a measurement; the graph keeps the colors of the last one of an entire call."""
-        self.shown.measurement = record.measurement
-        if record.compiled is not None:
-            self.shown.profile = Profile(record.measurement, record.compiled)
-
-    def _show_measurement(self, key: str) -> None:
-        record = self.records.get(key)
-        if record is None:
-            raise ProtocolError(
-                f"no measurement {key!r} is kept", hint="choose one of the list in Kernels"
-            )
-        self._show(record)
-
-    def _announce_measurement(self, measurement: Measurement) -> None:
-        time = duration(measurement.median)
-        self._announce(f"Measured: {measurement.function} takes {time}", "good")
 
     def stages(self) -> list[protocol.Stage]:
         """Return the stages of lowering of the open function."""

@@ -104,6 +104,8 @@ class Child:
                 return self._run(request, descriptors)
             case "interpret":
                 return self._interpret(request, blob, descriptors)
+            case "peaks":
+                return self._peaks(request)
             case other:
                 raise TilewrightError(f"unknown request {other!r}")
 
@@ -195,6 +197,21 @@ class Child:
         for memory in (output, weights, shared):
             memory.close()
         return {}
+
+    def _peaks(self, request: dict[str, Any]) -> dict[str, Any]:
+        from ...target.target import Target
+        from .peak_loops import vector
+        from .peak_rates import operation_rate, read_rate
+
+        self.status.begin(Phase.TIMING)
+        features, threads = tuple(request["features"]), int(request["threads"])
+        target = Target("cpu", arch=request["arch"], features=features, threads=1)
+        instruction = vector(target)
+        return {
+            "instruction": instruction.name,
+            "operations": operation_rate(instruction, target, threads),
+            "bytes": [read_rate(target, threads, int(size)) for size in request["sizes"]],
+        }
 
 
 def _constants(names: Sequence[str], weights: SharedArrays) -> dict[str, Constant]:

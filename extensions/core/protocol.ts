@@ -15,7 +15,9 @@ export const DTYPES = ["f16", "f32", "f64", "bf16", "i8", "i16", "i32", "i64", "
  *
  * `share` is its share of :attr:`Measurement.total`. `gflops` are the operations on elements
  * per nanosecond, and `gbytes` the bytes of all arguments per nanosecond; both are absent for
- * an emulator and for functions of libraries.
+ * an emulator and for functions of libraries. `roof` is the attained share of the roof, and
+ * `bound` the peak that limits it: `operations` or the name of a level. Both are absent if no
+ * roof is known for the kernel, as for one that does not compute with 32-bit floats.
  */
 export interface KernelTime {
   readonly function: string;
@@ -24,6 +26,31 @@ export interface KernelTime {
   readonly share: number;
   readonly gflops?: number;
   readonly gbytes?: number;
+  readonly roof?: number;
+  readonly bound?: string;
+}
+
+/**
+ * A level of the memory hierarchy, with its bytes per nanosecond.
+ *
+ * `capacity` is in bytes; 0 means unlimited.
+ */
+export interface RoofLevel {
+  readonly name: string;
+  readonly capacity: number;
+  readonly gbytes: number;
+}
+
+/**
+ * The measured peak rates of the machine: operations per nanosecond, and levels from L2 on.
+ *
+ * The operations are those of the widest multiply-add on 32-bit floats, `instruction`.
+ */
+export interface Roof {
+  readonly instruction: string;
+  readonly threads: number;
+  readonly gflops: number;
+  readonly levels: readonly RoofLevel[];
 }
 
 /**
@@ -53,13 +80,23 @@ export interface Measurement {
   readonly total: number;
   readonly outside: number;
   readonly machine?: Readonly<Record<string, string>>;
+  readonly roof?: Roof;
+}
+
+/**
+ * The rates of a kernel in a measurement, as in :class:`KernelTime`.
+ */
+export interface KernelRate {
+  readonly function: string;
+  readonly gflops: number;
+  readonly gbytes: number;
 }
 
 /**
  * A measurement that the session keeps, by its history node, function, sizes, and conditions.
  *
  * `whole` is true if the entire program was measured, not one kernel. `microseconds` is the
- * median of a call.
+ * median of a call. `kernels` are the ones with rates.
  */
 export interface MeasurementRecord {
   readonly key: string;
@@ -70,6 +107,7 @@ export interface MeasurementRecord {
   readonly microseconds: number;
   readonly emulated: boolean;
   readonly whole: boolean;
+  readonly kernels: readonly KernelRate[];
 }
 
 /**
@@ -695,13 +733,13 @@ export interface SetTarget {
 }
 
 /**
- * A request to start a job: compile and verify, or compile and measure.
+ * A request to start a job: compile and verify, compile and measure, or measure the `roof`.
  *
  * `function` is a kernel to measure in isolation; empty means the entire program.
  */
 export interface Run {
   readonly type: "run";
-  readonly action: "compile" | "measure";
+  readonly action: "compile" | "measure" | "roof";
   readonly function: string;
 }
 

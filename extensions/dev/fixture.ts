@@ -231,7 +231,16 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
       low: 6120,
       high: 6260,
       conditions: "hot caches, 2 threads, not pinned, 3 warm-up calls, at most 1.5 s", alone: true, emulated: false, total, outside: 0, compile_ms: 412,
-      kernels: kernels.map(([name, calls, microseconds]) => ({ function: name, calls, microseconds, share: microseconds / total, gflops: 42.5, gbytes: 7.125 })),
+      kernels: kernels.map(([name, calls, microseconds]) => ({ function: name, calls, microseconds, share: microseconds / total, gflops: 42.5, gbytes: 7.125, roof: 0.34, bound: "operations" })),
+      roof: {
+        instruction: "vfmadd.512",
+        threads: 2,
+        gflops: 125,
+        levels: [
+          { name: "L2 cache", capacity: 4194304, gbytes: 180 },
+          { name: "memory", capacity: 0, gbytes: 21 },
+        ],
+      },
     },
     records: [[0, 61200], [4, 6120], [5, 6180]].map(([index = 0, microseconds = 0], number) => ({
       key: `m${String(number)}`,
@@ -242,6 +251,7 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
       microseconds,
       emulated: false,
       whole: true,
+      kernels: [{ function: "fused_matmul_add_gelu", gflops: 255_000 / microseconds, gbytes: 42_750 / microseconds }],
     })),
     heat: { function: "main", microseconds: total, calls: [] },
     rule: { function: "fused_matmul_add_gelu", status: "left", base: "", rule: "schedule_matmul", steps: 57, predicted: 12, rule_us: null, now_us: null },

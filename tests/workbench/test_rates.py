@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import tilewright as tw
-from tilewright.workbench.protocol_runs import KernelTime, Measurement
-from tilewright.workbench.rates import counted, with_rates
+from tilewright.codegen.errors import RunCrashedError
+from tilewright.workbench.bench import Bench
+from tilewright.workbench.protocol_runs import KernelTime, Measurement, Roof, RoofLevel
+from tilewright.workbench.rates import counted, with_rates, with_roof
 
 from tests.workbench.conftest import MATMUL, NETWORK
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.workbench.conftest import Client
+
+LEVELS = [RoofLevel("L2 cache", 1000, 8.0), RoofLevel("memory", 0, 2.0)]
+HIGH = [RoofLevel("memory", 0, 1e6)]
+ROOF = Roof("fma", 1, 10.0, LEVELS)
 
 
 def measured(*kernels: KernelTime, emulated: bool = False) -> Measurement:
@@ -54,3 +63,91 @@ def test_a_measurement_of_a_session_has_rates(network: Client) -> None:
     per_call = kernel.microseconds / kernel.calls
     assert kernel.gflops == 6 * 8 / per_call / 1e3
     assert kernel.gbytes is not None
+    assert measurement.roof is not None
+    assert measurement.roof.threads == 1
+    assert kernel.roof is not None
+    assert kernel.bound in {"operations", *(level.name for level in measurement.roof.levels)}
+    (record,) = network.session.records.view()
+    assert [rate.gflops for rate in record.kernels] == [kernel.gflops]
+
+
+def rated(rows: int, program: str = NETWORK, conditions: str = "hot caches") -> KernelTime:
+    measurement = replace(measured(KernelTime("twice", 1, 1.0, 1.0)), conditions=conditions)
+    (kernel,) = with_rates(measurement, tw.parse(program), {("main", "n"): rows}, ROOF).kernels
+    return kernel
+
+
+def test_a_kernel_is_compared_with_the_nearest_peak() -> None:
+    # 8 operations and 64 bytes per row and µs; 10 rows fit into the L2 cache.
+    small, large = rated(10), rated(60)
+    assert (small.roof, small.bound) == (640 / 1e3 / 8.0, "L2 cache")
+    assert (large.roof, large.bound) == (3840 / 1e3 / 2.0, "memory")
+    cold = rated(10, conditions="cold caches")
+    assert (cold.roof, cold.bound) == (640 / 1e3 / 2.0, "memory")
+
+
+def test_a_kernel_with_many_operations_is_limited_by_them() -> None:
+    program = NETWORK.replace("x[vi, vj] + x[vi, vj]", " + ".join(["x[vi, vj]"] * 100))
+    kernel = rated(10, program)
+    assert (kernel.roof, kernel.bound) == (10 * 8 * 99 / 1e3 / 10.0, "operations")
+
+
+def test_a_kernel_of_another_dtype_has_no_share() -> None:
+    kernel = rated(10, NETWORK.replace("f32", "f64"))
+    assert kernel.gflops is not None
+    assert (kernel.roof, kernel.bound) == (None, None)
+
+
+def test_another_roof_changes_the_shares() -> None:
+    program, kernels = tw.parse(NETWORK), measured(KernelTime("twice", 1, 1.0, 1.0))
+    first = with_rates(kernels, program, {("main", "n"): 10}, ROOF)
+    again = with_roof(first, replace(ROOF, levels=[RoofLevel("memory", 0, 4.0)]))
+    assert again.kernels[0].roof == 640 / 1e3 / 4.0
+    assert with_roof(kernels, ROOF).kernels[0].roof is None
+
+
+def test_the_roof_is_measured_again_on_request(
+    network: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = network.session
+    network.send("run", action="measure", function="")
+    session.jobs.wait()
+    before = session.shown.measurement
+    monkeypatch.setattr(Bench, "roof", lambda *_, **__: ROOF)
+    network.send("run", action="roof", function="")
+    session.jobs.wait()
+    after = session.shown.measurement
+    assert before is not None
+    assert after is not None
+    assert after.roof == ROOF
+    assert after.samples == before.samples
+    assert after.kernels[0].roof != before.kernels[0].roof
+    assert session.records.last(after.state).measurement == after
+
+
+def test_a_roof_that_cannot_be_measured_is_reported_and_the_time_is_kept(
+    network: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> Roof:
+        raise RunCrashedError("the sandbox process exited")
+
+    monkeypatch.setattr(Bench, "roof", fail)
+    network.send("run", action="measure", function="")
+    network.session.jobs.wait()
+    measurement = network.session.shown.measurement
+    assert measurement is not None
+    assert measurement.roof is None
+    assert "the sandbox process exited" in network.session.shown.problems[0].message
+
+
+def test_the_roof_is_measured_again_if_a_kernel_exceeds_it(
+    network: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low, high = replace(ROOF, gflops=1e-6), replace(ROOF, gflops=1e6, levels=HIGH)
+    monkeypatch.setattr(Bench, "roof", lambda *_, again=False: high if again else low)
+    network.send("run", action="measure", function="")
+    network.session.jobs.wait()
+    measurement = network.session.shown.measurement
+    assert measurement is not None
+    assert measurement.roof == high
+    assert measurement.kernels[0].roof < 1.0

@@ -17,7 +17,7 @@ interface DockProps {
 export function Dock({ store, idBase, panels = PANELS }: DockProps): JSX.Element {
   const [tab, setTab] = useState(() => initialTab(store, panels));
   const counts = useWatch(store.state, (state) => panels.map((panel) => panel.count?.(state) ?? 0).join());
-  useOpened(store, panels, setTab);
+  useOpened(store, panels, tab, setTab);
   const numbers = counts.split(",");
   const tabs = panels.map((panel, index) => ({
     key: panel.key,
@@ -38,17 +38,18 @@ export function Dock({ store, idBase, panels = PANELS }: DockProps): JSX.Element
   );
 }
 
-/** Open a panel when the section that it waits for is received. */
-function useOpened(store: Store, panels: readonly Panel[], open: (key: string) => void): void {
+/** Open a panel when the section that it waits for is received, unless the current panel shows it as well. */
+function useOpened(store: Store, panels: readonly Panel[], current: string, open: (key: string) => void): void {
   useEffect(() => {
+    const shown = panels.find((panel) => panel.key === current)?.section;
     let before = store.state.value;
     return store.state.subscribe(() => {
       const now = store.state.value;
       const opened = panels.find(({ opens, section }) => opens && now[section] && now[section] !== before[section]);
       before = now;
-      if (opened) open(opened.key);
+      if (opened && opened.section !== shown) open(opened.key);
     });
-  }, [store, panels]);
+  }, [store, panels, current]);
 }
 
 /** Return the panel to open first: one whose awaited section was received, else the first one. */

@@ -6,6 +6,7 @@ import { digits, duration, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
 import type { Panel } from "./panel";
 import { RecordPicker } from "./records";
+import { boundText } from "./roofline_data";
 import { stateName } from "./states";
 
 /** The last measurement: the entire call and its kernels, slowest first. */
@@ -70,6 +71,9 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
                 <th scope="col" class="tw-right" title="Bytes of all arguments per second">
                   GB/s
                 </th>
+                <th scope="col" class="tw-right" title="Share of the machine's peak that limits the kernel; see Roofline">
+                  % of roof
+                </th>
               </>
             ) : null}
             <th scope="col">Share</th>
@@ -96,6 +100,9 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
                 <>
                   <td class="tw-mono tw-right">{rate(kernel.gflops)}</td>
                   <td class="tw-mono tw-right">{rate(kernel.gbytes)}</td>
+                  <td class="tw-mono tw-right" title={kernel.bound === undefined ? "" : boundText(kernel.bound)}>
+                    {kernel.roof === undefined ? "" : percent(kernel.roof)}
+                  </td>
                 </>
               ) : null}
               <Share share={kernel.share} />
@@ -107,7 +114,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
               <td />
               <td />
               <td class="tw-mono tw-right">{duration(measurement.outside)}</td>
-              {rated ? <td colSpan={2} /> : null}
+              {rated ? <td colSpan={3} /> : null}
               <Share share={measurement.outside / measurement.total} />
             </tr>
           ) : null}

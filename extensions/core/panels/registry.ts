@@ -2,6 +2,7 @@ import { historyPanel } from "./history";
 import { measurementPanel } from "./measurement";
 import type { Panel } from "./panel";
 import { problemsPanel } from "./problems";
+import { rooflinePanel } from "./roofline";
 import { symbolsPanel } from "./symbols";
 import { tracePanel } from "./trace";
 
@@ -11,5 +12,6 @@ export const PANELS: readonly [Panel, ...Panel[]] = [
   historyPanel,
   symbolsPanel,
   measurementPanel,
+  rooflinePanel,
   problemsPanel,
 ];
