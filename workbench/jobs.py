@@ -47,6 +47,12 @@ class Progress:
         if self.canceled:
             callback()
 
+    def within(self, report: Callable[[float, str], None]) -> Progress:
+        """Return the progress of a part of the job, which reports elsewhere and is canceled too."""
+        part = Progress(report)
+        self.on_cancel(part.cancel)
+        return part
+
     def report(self, fraction: float, message: str) -> None:
         """Report progress without raising, for threads that must not be interrupted."""
         self._forward(fraction, message)

@@ -56,6 +56,13 @@ class MeasurementRecords:
         whole = [r for r in found if r.compiled is not None]
         return next(iter([*reversed(whole), *reversed(found)]), None)
 
+    def time(self, state: str, function: str, shapes: str) -> float | None:
+        """Return the newest median of a function at a state and sizes; None without one."""
+        wanted = state, function, shapes
+        found = (record.measurement for record in reversed(self._records.values()))
+        same = (m for m in found if (m.state, m.function, m.shapes) == wanted)
+        return next((m.median for m in same), None)
+
     def view(self) -> list[MeasurementRecord]:
         """Return the records for the browser, oldest first."""
         return [_view(record) for record in self._records.values()]

@@ -25,6 +25,7 @@ from .protocol_runs import (
     MeasurementRecord,
     MeasureOptions,
     SimilarKernels,
+    SizeSet,
     TargetOption,
     Verdict,
 )
@@ -404,6 +405,7 @@ class Symbols:
 class Setup:
     """The target, the function that *Measure* runs, and the sample sizes of its symbols.
 
+    ``sets`` are the named sets of sizes.
     ``missing`` states why this machine cannot run code for the target; it is empty if it can.
     """
 
@@ -412,6 +414,7 @@ class Setup:
     missing: str
     function: str
     sizes: list[SymbolRow]
+    sets: list[SizeSet]
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,6 +210,19 @@ class MeasureOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class SizeSet:
+    """A named set of sizes as text, and the time of the program with them at the head, if any.
+
+    ``current`` is true if the sample sizes are those of the set.
+    """
+
+    name: str
+    sizes: str
+    microseconds: float | None
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TargetOption:
     """A target to choose. ``missing`` states why this machine cannot run its code, else empty."""
 

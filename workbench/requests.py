@@ -74,6 +74,15 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class EditSizeSet:
+    """A request to keep the sample sizes as a named set, to remove a set, or to use its sizes."""
+
+    type: Literal["edit_size_set"]
+    action: Literal["add", "remove", "use"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetTarget:
     """A request to schedule, compile and measure for another target, by its key.
 
@@ -90,11 +99,12 @@ class SetTarget:
 class Run:
     """A request to start a job: compile and verify, compile and measure, or measure the ``roof``.
 
+    ``measure_sets`` measures the entire program with each set of sizes.
     ``function`` is a kernel to measure in isolation; empty means the entire program.
     """
 
     type: Literal["run"]
-    action: Literal["compile", "measure", "roof"]
+    action: Literal["compile", "measure", "measure_sets", "roof"]
     function: str
 
 
@@ -228,6 +238,7 @@ Request: TypeAlias = (
     | Apply
     | Navigate
     | Sample
+    | EditSizeSet
     | SetTarget
     | Run
     | SetMeasureOptions

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..codegen.measure.measure_options import MeasureOptions
 from ..errors import TilewrightError
+from ..ir.module import Function
+from ..schedules.history import Node
 from . import protocol
 from .durations import duration
 from .editor import Editor
@@ -12,8 +16,11 @@ from .measurement_records import MeasurementRecords, Record
 from .protocol import Tone
 from .protocol_runs import Measurement, Roof
 from .rates import with_rates, with_roof
+from .requests import EditSizeSet, Run
 from .serialization import ProtocolError
 from .shown import Profile
+from .size_sets import SizeSetError
+from .symbols import samples_of
 
 _TONES: dict[bool, Tone] = {True: "good", False: "bad"}
 
@@ -40,6 +47,20 @@ class Runs(Editor):
             options.caches, options.threads, self._bench.threads, options.pin, options.budget
         )
 
+    def _run(self, request: Run) -> None:
+        """Start the job of a request."""
+        match request:
+            case Run(action="measure", function=name) if name:
+                self._measure_kernel(name)
+            case Run(action="measure"):
+                self._measure()
+            case Run(action="measure_sets"):
+                self._measure_sets()
+            case Run(action="roof"):
+                self._measure_roof()
+            case _:
+                self._compile()
+
     def _compile(self) -> None:
         """Start a job that compiles the program and compares it with the interpreter."""
         self._check_idle()
@@ -59,21 +80,75 @@ class Runs(Editor):
     def _measure(self) -> None:
         """Start a job that measures the entire program."""
         self._check_idle()
-        head, function = self.schedule.head, self.entry
-        samples, options = self.samples(function), self.measure_options
+        head, function, options = self.schedule.head, self.entry, self.measure_options
+        chosen = dict(self.shown.samples)
 
         def work(progress: Progress) -> None:
-            roof = self._roof(options, progress)
-            measurement = self._bench.measure(head, function.name, samples, progress, options)
-            compiled = self.rules.program(head.state)
-            measurement = with_rates(measurement, compiled.module, self.shown.samples, roof)
-            measurement = self._plausible(measurement, options, progress)
-            with self.lock:
-                self.rules.record(measurement, head.state, compiled.module.functions)
-                self._show(self.records.add(measurement, compiled))
-                self._announce_measurement(measurement)
+            self._announce_measurement(self._measured(head, function, chosen, progress, options))
 
         self.jobs.start("Measure", work)
+
+    def _measure_sets(self) -> None:
+        """Start a job that measures the entire program with each set of sizes."""
+        self._check_idle()
+        head, function, options = self.schedule.head, self.entry, self.measure_options
+        sets = self.shown.size_sets
+        if not sets.sizes:
+            raise SizeSetError("there is no set of sizes", hint="name the sample sizes as a set")
+        chosen = [
+            (name, {**self.shown.samples, **sets.chosen(name, function)}) for name in sets.sizes
+        ]
+
+        def work(progress: Progress) -> None:
+            for index, (name, sizes) in enumerate(chosen):
+                done, title = index / len(chosen), f"{name}, set {index + 1} of {len(chosen)}"
+
+                def report(
+                    fraction: float, message: str, done: float = done, title: str = title
+                ) -> None:
+                    within = done + max(0.0, fraction) / len(chosen)
+                    progress.report(within, f"{title}: {message}")
+
+                self._measured(head, function, sizes, progress.within(report), options)
+            self._announce(f"Measured {len(chosen)} sets of sizes", "good")
+
+        self.jobs.start("Measure all sets of sizes", work)
+
+    def _measured(
+        self,
+        head: Node,
+        function: Function,
+        chosen: Mapping[tuple[str, str], int],
+        progress: Progress,
+        options: MeasureOptions,
+    ) -> Measurement:
+        """Measure the entire program at sample values, and keep and show the measurement."""
+        samples = samples_of(head.state.module, function, chosen)
+        roof = self._roof(options, progress)
+        measurement = self._bench.measure(head, function.name, samples, progress, options)
+        compiled = self.rules.program(head.state)
+        measurement = with_rates(measurement, compiled.module, chosen, roof)
+        measurement = self._plausible(measurement, options, progress)
+        with self.lock:
+            self.rules.record(measurement, head.state, compiled.module.functions)
+            self._show(self.records.add(measurement, compiled))
+        return measurement
+
+    def _edit_size_set(self, request: EditSizeSet) -> None:
+        sets, entry = self.shown.size_sets, self.entry
+        match request.action:
+            case "add":
+                sets = sets.added(request.name, self.samples(entry), entry)
+            case "remove":
+                sets = sets.removed(request.name)
+            case "use":
+                self.shown.samples = {**self.shown.samples, **sets.chosen(request.name, entry)}
+                self._show_menu()
+        self.shown.size_sets = sets
+
+    def add_size_set(self, name: str, sizes: Mapping[str, int]) -> None:
+        """Add a named set of sizes of the entry function."""
+        self.shown.size_sets = self.shown.size_sets.added(name, sizes, self.entry)
 
     def _measure_kernel(self, name: str) -> None:
         """Start a job that measures one kernel in isolation, at the sizes of its caller."""

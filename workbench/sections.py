@@ -149,7 +149,10 @@ def _symbols_key(session: DisplayedSession) -> object:
 
 
 def _setup_key(session: DisplayedSession) -> object:
-    return session.machine, session.entry, dict(session.samples(session.entry))
+    sizes = dict(session.samples(session.entry))
+    sets = session.shown.size_sets
+    measured = (session.records.revision, session.schedule.head.id) if sets.sizes else ()
+    return session.machine, session.entry, sizes, sets, measured
 
 
 def _setup_view(session: DisplayedSession) -> protocol.Setup:
@@ -160,6 +163,9 @@ def _setup_view(session: DisplayedSession) -> protocol.Setup:
         missing=missing_here(target),
         function=entry.name,
         sizes=symbol_rows(entry, session.samples(entry)),
+        sets=session.shown.size_sets.view(
+            entry, session.samples(entry), session.records, session.schedule.head.id
+        ),
     )
 
 

@@ -31,6 +31,7 @@ from .requests import (
     Check,
     Dismiss,
     EditGroup,
+    EditSizeSet,
     EditTrace,
     Hello,
     LoadTrace,
@@ -174,16 +175,12 @@ class Session(Runs):
                 self._navigate(request)
             case Sample():
                 self._set_sample(request)
+            case EditSizeSet():
+                self._edit_size_set(request)
             case SetTarget():
                 self._set_target(request)
-            case Run(action="measure", function=name) if name:
-                self._measure_kernel(name)
-            case Run(action="measure"):
-                self._measure()
-            case Run(action="roof"):
-                self._measure_roof()
             case Run():
-                self._compile()
+                self._run(request)
             case SetMeasureOptions(caches=caches, threads=threads, pin=pin, budget=budget):
                 limited = min(budget, sys.float_info.max)  # JSON may contain any integer
                 self.measure_options = MeasureOptions(caches, threads, pin, float(limited))

@@ -11,6 +11,7 @@ from ..schedules.handles import Handle
 from .pending import Pending
 from .protocol import Applied, Document, Lowered, Menu, Problem
 from .protocol_runs import Measurement, SimilarKernels, Verdict
+from .size_sets import SizeSets
 from .step_menu import StepMenu
 
 
@@ -31,6 +32,7 @@ class Shown:
     steps: StepMenu = field(default_factory=StepMenu)
     menu: Menu = field(default_factory=lambda: Menu(None, [], {}, []))
     samples: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    size_sets: SizeSets = field(default_factory=SizeSets)
     problems: tuple[Problem, ...] = ()
     dismissed: frozenset[str] = frozenset()
     pending: Pending = field(default_factory=Pending)

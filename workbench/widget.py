@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,9 @@ class Workbench(anywidget.AnyWidget):
         The target to compile for.
     height : int
         The height in pixels; by default the height follows the window.
+    sizes : Mapping of str to Mapping, optional
+        Named sets of sizes, such as ``{"short": {"s": 16}, "long": {"s": 512}}``. The program can
+        be measured with each of them.
 
     Examples
     --------
@@ -75,6 +79,7 @@ class Workbench(anywidget.AnyWidget):
         target: str | Target | None = None,
         *,
         height: int = 0,
+        sizes: Mapping[str, Mapping[str, int]] | None = None,
     ) -> None:
         """Start a session; nothing is compiled until it is requested."""
         if isinstance(program, PrimFunc):
@@ -82,6 +87,8 @@ class Workbench(anywidget.AnyWidget):
         chosen = program_target(program, target)
         schedule = program if isinstance(program, Schedule) else Schedule(program, chosen)
         self.session = Session(schedule, Bench(chosen), publish=self._publish)
+        for name, values in (sizes or {}).items():
+            self.session.add_size_set(name, values)
         model_id = uuid.uuid4().hex
         super().__init__(
             _esm=_asset(STATIC / "widget.js"),

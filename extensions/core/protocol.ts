@@ -203,6 +203,18 @@ export interface MeasureOptions {
 }
 
 /**
+ * A named set of sizes as text, and the time of the program with them at the head, if any.
+ *
+ * `current` is true if the sample sizes are those of the set.
+ */
+export interface SizeSet {
+  readonly name: string;
+  readonly sizes: string;
+  readonly microseconds: number | null;
+  readonly current: boolean;
+}
+
+/**
  * A target to choose. `missing` states why this machine cannot run its code, else empty.
  */
 export interface TargetOption {
@@ -552,6 +564,7 @@ export interface Symbols {
 /**
  * The target, the function that *Measure* runs, and the sample sizes of its symbols.
  *
+ * `sets` are the named sets of sizes.
  * `missing` states why this machine cannot run code for the target; it is empty if it can.
  */
 export interface Setup {
@@ -560,6 +573,7 @@ export interface Setup {
   readonly missing: string;
   readonly function: string;
   readonly sizes: readonly SymbolRow[];
+  readonly sets: readonly SizeSet[];
 }
 
 /**
@@ -721,6 +735,15 @@ export interface Sample {
 }
 
 /**
+ * A request to keep the sample sizes as a named set, to remove a set, or to use its sizes.
+ */
+export interface EditSizeSet {
+  readonly type: "edit_size_set";
+  readonly action: "add" | "remove" | "use";
+  readonly name: string;
+}
+
+/**
  * A request to schedule, compile and measure for another target, by its key.
  *
  * The trace is replayed for the target: steps that are not legal on it become pending. Rejected
@@ -735,11 +758,12 @@ export interface SetTarget {
 /**
  * A request to start a job: compile and verify, compile and measure, or measure the `roof`.
  *
+ * `measure_sets` measures the entire program with each set of sizes.
  * `function` is a kernel to measure in isolation; empty means the entire program.
  */
 export interface Run {
   readonly type: "run";
-  readonly action: "compile" | "measure" | "roof";
+  readonly action: "compile" | "measure" | "measure_sets" | "roof";
   readonly function: string;
 }
 
@@ -860,4 +884,4 @@ export interface Dismiss {
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | ShowMeasurement | Dismiss;
+export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | EditSizeSet | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | ShowMeasurement | Dismiss;

@@ -220,6 +220,10 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
       missing: "",
       function: "main",
       sizes: [{ name: "s", lower: 1, upper: 256, multiple_of: 1, sample: 128, likely: [8, 32, 128] }],
+      sets: [
+        { name: "short", sizes: "s = 16", microseconds: 910, current: false },
+        { name: "long", sizes: "s = 128", microseconds: null, current: true },
+      ],
     },
     measure_options: { caches: "hot", threads: 0, max_threads: 2, pin: false, budget: 1.5 },
     measurement: {

@@ -95,3 +95,30 @@ test("displays rates, and offers to repeat a noisy measurement", async () => {
   find(".tw-noisy button").click();
   expect(kernel.last()).toMatchObject({ type: "run", action: "measure", function: "" });
 });
+
+test("names the sizes as a set, uses and removes sets, and measures all of them", async () => {
+  find("[aria-label='Target and sizes']").click();
+  await flush();
+  const [short, long] = [...page.querySelectorAll<HTMLElement>(".tw-size-set")];
+  expect(short?.textContent).toBe("shorts = 16910 µs");
+  expect(long?.querySelector(".tw-chip")?.getAttribute("aria-pressed")).toBe("true");
+  short?.querySelector<HTMLElement>(".tw-chip")?.click();
+  expect(kernel.last()).toMatchObject({ type: "edit_size_set", action: "use", name: "short" });
+  find("[aria-label='Remove set long']").click();
+  expect(kernel.last()).toMatchObject({ type: "edit_size_set", action: "remove", name: "long" });
+
+  // An empty name adds nothing.
+  const sent = kernel.sent.length;
+  find("[data-focus='add-set']").click();
+  expect(kernel.sent.length).toBe(sent);
+  const name = find("[aria-label='Name of the set']") as HTMLInputElement;
+  name.value = " medium ";
+  name.dispatchEvent(new Event("input", { bubbles: true }));
+  await flush();
+  name.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  expect(kernel.last()).toMatchObject({ type: "edit_size_set", action: "add", name: "medium" });
+  await flush();
+  expect(name.value).toBe("");
+  find("[data-focus='measure-sets']").click();
+  expect(kernel.last()).toMatchObject({ type: "run", action: "measure_sets" });
+});

@@ -8,10 +8,12 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.test_first_minutes import LONG, PROGRAM, button, picture
-from tests.browser.workbench import tab
+from tests.browser.test_matmul import violations
+from tests.browser.workbench import tab, theme
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from playwright.sync_api import Page
 
@@ -86,3 +88,42 @@ def test_target_sizes_and_threads_in_the_toolbar(open_notebook: Callable[..., Pa
     # The sizes of the toolbar are those of the symbols.
     tab(page, "Symbols")
     expect(page.get_by_label("Sample value of batch")).to_have_value("32")
+
+
+def test_sets_of_sizes_are_named_and_measured(
+    open_notebook: Callable[..., Page], root: Path
+) -> None:
+    page = open_notebook("setup.ipynb", [PROGRAM])
+    page.set_viewport_size({"width": 1440, "height": 900})
+    setup, dialog = button(page, "Target and sizes"), page.get_by_role("dialog")
+    setup.click()
+    dialog.get_by_label("Name of the set").click()
+    page.keyboard.type("usual")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("button", name="usual", exact=True)).to_be_visible()
+    dialog.get_by_label("Sample value of batch").click(click_count=3)
+    page.keyboard.type("8")
+    page.keyboard.press("Tab")
+    expect(setup).to_contain_text("batch = 8")
+    dialog.get_by_label("Name of the set").click()
+    page.keyboard.type("small")
+    dialog.get_by_role("button", name="Add set").click()
+    sets = dialog.locator(".tw-size-set")
+    expect(sets).to_have_count(2)
+    dialog.get_by_role("button", name="Measure all sets").click()
+    for row in (0, 1):
+        expect(sets.nth(row).locator(".tw-right")).to_contain_text("s", timeout=LONG)
+    page.add_script_tag(path=root / "extensions" / "node_modules" / "axe-core" / "axe.min.js")
+    for name in ("JupyterLab Dark", "JupyterLab Light"):
+        theme(page, name)
+        assert violations(page) == [], name
+        picture(page, f"sets-{name.split()[-1]}")
+    page.set_viewport_size({"width": 760, "height": 900})
+    picture(page, "sets-760")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    dialog.get_by_role("button", name="usual", exact=True).click()
+    expect(setup).to_contain_text("batch = 48")
+    page.keyboard.press("Escape")
+    records = page.get_by_label("Measurement", exact=True)
+    expect(records.locator("option")).to_have_count(2)
+    expect(records).to_contain_text("batch = 8")

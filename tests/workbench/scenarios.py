@@ -118,6 +118,10 @@ def network(connect: Connect) -> Recording:
     page.check_every_form()
     page.run("run", action="measure", function="")
     page.run("run", action="compile", function="")
+    for action in ("add", "use"):
+        page.send("edit_size_set", action=action, name="small")
+    page.run("run", action="measure_sets", function="")
+    page.send("edit_size_set", action="remove", name="small")
     page.select_everything("twice")
     for action in ("lower", "take"):
         page.run("use_rule", action=action, function="twice", head=page.head)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from tilewright.workbench.jobs import Jobs
+import pytest
+
+from tilewright.workbench.jobs import JobCanceledError, Jobs, Progress
 
 if TYPE_CHECKING:
     from tests.workbench.conftest import Client
@@ -52,3 +54,13 @@ def test_second_job_is_rejected_while_one_is_running(matmul: Client) -> None:
     matmul.session.jobs.wait()
     assert update.problems is not None
     assert update.problems[0].hint == "wait until it finishes, or cancel it"
+
+
+def test_a_part_of_a_job_is_canceled_with_it() -> None:
+    whole, reports = Progress(lambda *_: None), list[tuple[float, str]]()
+    part = whole.within(lambda fraction, message: reports.append((fraction, message)))
+    part(0.5, "half")
+    assert reports == [(0.5, "half")]
+    whole.cancel()
+    with pytest.raises(JobCanceledError):
+        part(0.6, "more")

@@ -4,6 +4,7 @@ import { useWatch } from "../observable";
 import type { MeasureOptions, Setup, TargetOption } from "../protocol";
 import type { Store } from "../store";
 import { Icon } from "../ui/icons";
+import { SizeSets } from "./size_sets";
 import { SampleField } from "./symbols";
 
 /** The button that shows the target, the sizes, and the threads, and opens the dialog to change them. */
@@ -81,6 +82,7 @@ function Popover({ options, setup, store, id, opener, onClose }: PopoverProps): 
           </div>
         ))}
       </fieldset>
+      <SizeSets setup={setup} store={store} />
       <Conditions options={options} store={store} id={id} />
     </div>
   );
