@@ -14,12 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from ..ir.graph.nodes import GraphFunc
 from ..ir.interpreter import Exact
 from ..ir.module import Array, Function, Module
 from ..schedules import State
 from ..schedules.history import Node
 from ..target.target import Target
 from .inputs import sample_inputs, shapes_text
+from .integer_ranges import Ranges, integer_ranges
 from .jobs import JobCanceledError, Progress
 from .protocol_runs import KernelTime, Measurement, Roof, RoofLevel, Verdict
 from .render import Samples
@@ -123,6 +125,18 @@ class Bench:
         progress(-1.0, "loading")
         return executable
 
+    def _inputs(
+        self, node: Node, function: Function, samples: Samples
+    ) -> tuple[tuple[Array | int, ...], Ranges]:
+        """Return random arguments, and the ranges of the integers that are indices."""
+        from ..codegen.compiler import default_scheduled
+
+        program = node.state.module
+        if isinstance(function, GraphFunc):
+            program = default_scheduled(program, self.target)[1].module
+        ranges = integer_ranges(program, function, samples)
+        return sample_inputs(function, samples, ranges=ranges), ranges
+
     def verify(
         self, node: Node, root: Module, name: str, samples: Samples, progress: Progress
     ) -> Verdict:
@@ -134,9 +148,9 @@ class Bench:
 
         compiled = self.compiled(node, progress)
         function = node.state.module.functions[name]
-        inputs = sample_inputs(function, samples)
+        inputs, ranges = self._inputs(node, function, samples)
         source = root if name in root.functions else node.state.module
-        exact = self._exact(source, name, inputs, samples, progress)
+        exact = self._exact(source, name, inputs, (samples, ranges), progress)
         progress(-1.0, "comparing")
         with _cancelable(f"canceled while {name} was running"):
             verdict = verify_call(
@@ -158,13 +172,13 @@ class Bench:
         source: Module,
         name: str,
         inputs: Sequence[Array | int],
-        samples: Samples,
+        drawn: tuple[Samples, Ranges],
         progress: Progress,
     ) -> Exact:
         """Return the results of the interpreter process, cached for the last call."""
         from ..codegen.sandbox.interpreter_process import exact_results
 
-        key = (source.functions[name], tuple(samples.items()))
+        key = (source.functions[name], *(tuple(part.items()) for part in drawn))
         if self._exact_results is not None and self._exact_results[0] == key:
             return self._exact_results[1]
         progress(-1.0, "running the interpreter")
@@ -201,7 +215,8 @@ class Bench:
         """Measure the entire compiled state and its kernels."""
         compiled = self.compiled(node, progress)
         function = node.state.module.functions[name]
-        return self._measure(compiled, function, samples, progress, options)
+        inputs, _ = self._inputs(node, function, samples)
+        return self._measure(compiled, function, samples, inputs, progress, options=options)
 
     def measure_kernel(
         self,
@@ -215,7 +230,8 @@ class Bench:
         function = node.state.module.prim(name)
         compiled = self._build(node, Module().with_functions(function), progress)
         try:
-            return self._measure(compiled, function, samples, progress, options)
+            inputs, _ = self._inputs(node, function, samples)
+            return self._measure(compiled, function, samples, inputs, progress, options=options)
         finally:
             compiled.runner.close()
 
@@ -224,7 +240,9 @@ class Bench:
         compiled: Compiled,
         function: Function,
         samples: Samples,
+        inputs: Sequence[Array | int],
         progress: Progress,
+        *,
         options: MeasureOptions | None,
     ) -> Measurement:
         from ..codegen.measure import MeasureOptions
@@ -233,7 +251,7 @@ class Bench:
         name, options = function.name, options or MeasureOptions()
         with _cancelable(f"canceled while {name} was running"):
             measured = measure_calls(
-                compiled.runner, name, sample_inputs(function, samples), options,
+                compiled.runner, name, inputs, options,
                 report=progress, cancel=_cancel_token(progress), timeout=TIMEOUT,
             )  # fmt: skip
         total = max(measured.median, sum(measured.kernels.values()))

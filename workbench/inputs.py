@@ -16,10 +16,11 @@ from ..ir.loop.nodes import BufferParam, PrimFunc
 from ..ir.module import Array, Function
 from ..ir.sizes import storage_bytes
 from ..ir.symbolic import Expr
+from .integer_ranges import Ranges
 from .render import Samples, at_samples
 
-INTEGER_LIMIT = 2
-"""The exclusive upper bound of random integers, which may be indices into any table or a mask."""
+DEFAULT_RANGE = (0, 2)
+"""The range of random integers without a known range: a mask, or indices into any table."""
 
 
 MEMORY_FRACTION = 0.5
@@ -38,7 +39,8 @@ class NoSampleError(TilewrightError):
 class _Draw:
     """Random arrays that together use at most a part of the memory."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, ranges: Ranges) -> None:
+        self._ranges = ranges
         self._random = np.random.default_rng(seed)
         self._left = self._limit = int(_physical_memory() * MEMORY_FRACTION)
 
@@ -63,7 +65,7 @@ class _Draw:
             raise error
         self._left -= needed
         try:
-            return _random(shape, dtype, self._random)
+            return _random(shape, dtype, self._random, self._ranges.get(name, DEFAULT_RANGE))
         except MemoryError:
             raise error from None
 
@@ -72,8 +74,10 @@ def _physical_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def sample_inputs(function: Function, samples: Samples, seed: int = 0) -> tuple[Array | int, ...]:
-    """Return random positional arguments of a call.
+def sample_inputs(
+    function: Function, samples: Samples, seed: int = 0, ranges: Ranges | None = None
+) -> tuple[Array | int, ...]:
+    """Return random positional arguments of a call; integers are drawn from ``ranges``.
 
     Raises
     ------
@@ -81,7 +85,7 @@ def sample_inputs(function: Function, samples: Samples, seed: int = 0) -> tuple[
         If they use more than a fraction of the physical memory; nothing is allocated for the
         parameter that exceeds it.
     """
-    draw = _Draw(seed)
+    draw = _Draw(seed, ranges or {})
     if isinstance(function, GraphFunc):
         infos = ((p.value.name, p.value.info) for p in function.params if p.access != "out")
         return tuple(_of_info(name, info, samples, draw) for name, info in infos)
@@ -121,14 +125,16 @@ def _sizes(name: str, shape: tuple[Expr, ...], samples: Samples) -> tuple[int, .
     return defined
 
 
-def _random(shape: tuple[int, ...], dtype: DType, draw: np.random.Generator) -> Array:
+def _random(
+    shape: tuple[int, ...], dtype: DType, draw: np.random.Generator, limits: tuple[int, int]
+) -> Array:
     if dtype.is_float:
         return (draw.standard_normal(shape) * 0.5).astype(dtype.numpy)
     if dtype.is_complex:
         return (draw.standard_normal((*shape, 2)) @ np.array([0.5, 0.5j])).astype(dtype.numpy)
     if dtype.kind == "bool":
         return draw.integers(0, 2, shape).astype(np.bool_)
-    return draw.integers(0, INTEGER_LIMIT, shape).astype(dtype.numpy)
+    return draw.integers(*limits, shape).astype(dtype.numpy)
 
 
 def shapes_text(samples: Samples) -> str:
