@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..errors import TilewrightError
 from ..schedules import Schedule
 from ..schedules.history import Node
 from ..schedules.python_text import arguments_text
@@ -15,13 +16,23 @@ from .trace_view import trace_view
 
 START = "start"
 
+MAX_NOTE = 2000
+"""The maximum length of a note."""
+
+
+class NoteError(TilewrightError):
+    """A note that is too long, or on a state that does not exist."""
+
+    title = "Invalid note"
+
 
 @dataclass(slots=True)
 class HistoryView:
-    """Step durations and verdicts by history node."""
+    """Step durations, verdicts, and notes by history node."""
 
     milliseconds: dict[str, float] = field(default_factory=dict[str, float])
     verified: dict[str, bool] = field(default_factory=dict[str, bool])
+    notes: dict[str, str] = field(default_factory=dict[str, str])
     revision: int = 0
     _details: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -58,6 +69,7 @@ class HistoryView:
             detail=title if root else self._detail(node),
             steps=1 if root or not isinstance(node.step, Group) else len(node.step),
             verified=self.verified.get(node.id),
+            note=self.notes.get(node.id, ""),
         )
 
     def _detail(self, node: Node) -> str:
@@ -65,6 +77,23 @@ class HistoryView:
         if node.id not in self._details:
             self._details[node.id] = f"({arguments_text(node.state.trace, node.step)})"
         return self._details[node.id]
+
+    def set_note(self, node: str, text: str) -> None:
+        """Write a note on a state, or remove it.
+
+        Raises
+        ------
+        NoteError
+            If the text is too long.
+        """
+        text = text.strip()
+        if len(text) > MAX_NOTE:
+            raise NoteError(f"the note has {len(text)} characters; at most {MAX_NOTE} are kept")
+        self.revision += 1
+        if text:
+            self.notes[node] = text
+        else:
+            self.notes.pop(node, None)
 
     def record_verdict(self, node: str, *, agrees: bool) -> None:
         """Record whether the compiled state agrees with the interpreter."""

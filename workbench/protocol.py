@@ -1,4 +1,4 @@
-"""Messages between a session and the browser, version 5 of the protocol.
+"""Messages between a session and the browser, version 7 of the protocol.
 
 The browser sends a **request**. The session answers it with exactly one :class:`Update` whose
 ``reply`` is the ``id`` of the request. The session also sends updates without a request, when a
@@ -30,7 +30,7 @@ from .protocol_runs import (
     Verdict,
 )
 
-VERSION = 6
+VERSION = 7
 
 SPAN_KINDS = ("loop", "block", "buffer", "binding")
 """The kinds of spans; the binary form stores the position in this tuple."""
@@ -325,7 +325,7 @@ class TraceCopy:
     """The trace as a file, which the browser keeps: ``keep`` lines of the last one, then ``lines``.
 
     ``program`` identifies the program at the root, ``process`` the Jupyter kernel. The file is
-    named ``name``, and ``steps`` counts its steps.
+    named ``name``, and ``steps`` counts its steps. ``notes`` are those of all states, by key.
     """
 
     name: str
@@ -334,14 +334,15 @@ class TraceCopy:
     steps: int
     keep: int
     lines: list[str]
+    notes: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryNode:
     """A state of the history. ``parent`` is the key of the previous state, empty at the root.
 
-    ``steps`` counts the recorded steps if the state is the result of a composite step, else it
-    is 1.
+    ``note`` is a text of the user, empty without one. ``steps`` counts the recorded steps if the
+    state is the result of a composite step, else it is 1.
     """
 
     key: str
@@ -350,6 +351,7 @@ class HistoryNode:
     detail: str
     steps: int
     verified: bool | None
+    note: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,9 +208,22 @@ class SaveTrace:
 
 @dataclass(frozen=True, slots=True)
 class LoadTrace:
-    """A request to replay a JSON trace on the initial module of the session."""
+    """A request to replay a JSON trace on the initial module of the session.
+
+    ``notes`` are kept for the states with these keys.
+    """
 
     type: Literal["load"]
+    text: str
+    notes: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetNote:
+    """A request to write a note on a state of the history; an empty text removes it."""
+
+    type: Literal["set_note"]
+    node: str
     text: str
 
 
@@ -250,6 +263,7 @@ Request: TypeAlias = (
     | ApplyToSimilar
     | SaveTrace
     | LoadTrace
+    | SetNote
     | ShowMeasurement
     | Dismiss
 )

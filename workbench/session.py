@@ -20,6 +20,7 @@ from ..schedules.targets import program_target
 from ..target.target import Target
 from . import protocol
 from .bench import Bench
+from .history_view import NoteError
 from .jobs import Progress
 from .lowered_texts import LoweredTexts
 from .measurement_records import MeasurementRecords
@@ -44,6 +45,7 @@ from .requests import (
     SaveTrace,
     Select,
     SetMeasureOptions,
+    SetNote,
     SetTarget,
     ShowMeasurement,
     UseRule,
@@ -198,8 +200,12 @@ class Session(Runs):
                 self._use_rule(request)
             case SaveTrace(format=kind):
                 self._save(kind)
-            case LoadTrace(text=text):
+            case LoadTrace(text=text, notes=notes):
+                for node, note in notes.items():
+                    self.history_view.set_note(node, note)
                 self._load(text)
+            case SetNote(node=node, text=text):
+                self._set_note(node, text)
             case ShowMeasurement(key=key):
                 self._show_measurement(key)
             case Dismiss(key=key):
@@ -251,6 +257,11 @@ class Session(Runs):
             )
         self._diff.reset()
         self._sync_selection()
+
+    def _set_note(self, node: str, text: str) -> None:
+        if all(node != other.id for other in self.schedule.history):
+            raise NoteError(f"no state {node!r} in the history", hint="choose one of its states")
+        self.history_view.set_note(node, text)
 
     def _save(self, kind: str) -> None:
         trace = self.schedule.trace.pruned()

@@ -35,6 +35,10 @@ def snapshot_html(session: Session) -> str:
         parts.append(
             f'<details style="{_BAR}"><summary>Trace, {len(trace)} steps</summary>{inner}</details>'
         )
+    notes = _notes(session)
+    if notes:
+        items = "".join(f"<li>{escaped(note)}</li>" for note in notes)
+        parts.append(f'<ul style="{_BAR};margin:0;padding-left:30px">{items}</ul>')
     parts.append(code_html(_text(session), fold_after=_MAX_LINES))
     return f'<div style="{_FRAME}">{"".join(parts)}</div>'
 
@@ -53,6 +57,16 @@ def _headline(session: Session) -> str:
             "matches the interpreter" if shown.verdict.agrees else "DIFFERS from the interpreter"
         )
     return " · ".join([session.target, *words])
+
+
+def _notes(session: Session) -> list[str]:
+    """Return the notes on the states, with the names of the states as in the history."""
+    history = session.history_view.history(session.schedule, session.title)
+    return [
+        f"State {number}, {node.label}: {node.note}"
+        for number, node in enumerate(history.nodes, 1)
+        if node.note
+    ]
 
 
 def _line(line: TraceLine) -> str:

@@ -72,7 +72,7 @@ class ViewDiff:
             functions=functions,
             copy=self._if_changed(
                 "copy",
-                (session.schedule.head.id, session.shown.pending),
+                (session.schedule.head.id, session.shown.pending, session.history_view.revision),
                 lambda: self._copy(session),
             ),
             panes=[_numbered(p.pane, k) for k, p in enumerate(fresh)] or None,
@@ -95,7 +95,8 @@ class ViewDiff:
         keep = next(different, min(len(before), len(self._copied)))
         root = session.schedule.history[0].id
         name = f"{session.stem}.trace.jsonl"
-        return TraceCopy(name, root, PROCESS, len(trace), keep, self._copied[keep:])
+        notes = dict(session.history_view.notes)
+        return TraceCopy(name, root, PROCESS, len(trace), keep, self._copied[keep:], notes)
 
     def _panes(self, session: DisplayedSession) -> list[Rendered]:
         """Return the visible panes: the graph and the open function."""

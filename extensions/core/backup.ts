@@ -5,6 +5,8 @@ export interface Saved {
   readonly process: string;
   readonly steps: number;
   readonly text: string;
+  /** The notes on the states of the history, by key. */
+  readonly notes: Readonly<Record<string, string>>;
 }
 
 const PREFIX = "tilewright:trace:";
@@ -49,7 +51,7 @@ export function lostTrace(now: Saved): Saved | null {
   try {
     const text = localStorage.getItem(PREFIX + now.program);
     if (text === null) return null;
-    const found = JSON.parse(text) as Saved;
+    const found = { notes: {}, ...(JSON.parse(text) as Partial<Saved>) } as Saved; // earlier versions kept no notes
     return found.process !== now.process && found.steps > now.steps ? found : null;
   } catch {
     return null;

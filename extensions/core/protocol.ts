@@ -1,7 +1,7 @@
 // Generated from protocol*.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
 // Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 
-export const VERSION = 6;
+export const VERSION = 7;
 
 export const SPAN_FIELDS = 7;
 
@@ -486,7 +486,7 @@ export interface Trace {
  * The trace as a file, which the browser keeps: `keep` lines of the last one, then `lines`.
  *
  * `program` identifies the program at the root, `process` the Jupyter kernel. The file is
- * named `name`, and `steps` counts its steps.
+ * named `name`, and `steps` counts its steps. `notes` are those of all states, by key.
  */
 export interface TraceCopy {
   readonly name: string;
@@ -495,13 +495,14 @@ export interface TraceCopy {
   readonly steps: number;
   readonly keep: number;
   readonly lines: readonly string[];
+  readonly notes: Readonly<Record<string, string>>;
 }
 
 /**
  * A state of the history. `parent` is the key of the previous state, empty at the root.
  *
- * `steps` counts the recorded steps if the state is the result of a composite step, else it
- * is 1.
+ * `note` is a text of the user, empty without one. `steps` counts the recorded steps if the
+ * state is the result of a composite step, else it is 1.
  */
 export interface HistoryNode {
   readonly key: string;
@@ -510,6 +511,7 @@ export interface HistoryNode {
   readonly detail: string;
   readonly steps: number;
   readonly verified: boolean | null;
+  readonly note: string;
 }
 
 /**
@@ -862,9 +864,21 @@ export interface SaveTrace {
 
 /**
  * A request to replay a JSON trace on the initial module of the session.
+ *
+ * `notes` are kept for the states with these keys.
  */
 export interface LoadTrace {
   readonly type: "load";
+  readonly text: string;
+  readonly notes: Readonly<Record<string, string>>;
+}
+
+/**
+ * A request to write a note on a state of the history; an empty text removes it.
+ */
+export interface SetNote {
+  readonly type: "set_note";
+  readonly node: string;
   readonly text: string;
 }
 
@@ -884,4 +898,4 @@ export interface Dismiss {
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | EditSizeSet | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | ShowMeasurement | Dismiss;
+export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | EditSizeSet | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | SetNote | ShowMeasurement | Dismiss;

@@ -174,7 +174,8 @@ export class Store {
 
   private connect(alive: boolean): void {
     const before = this.state.value.alive;
-    this.state.update((state) => ({ ...state, alive, saved: state.saved && !alive }));
+    this.state.update((state) => ({ ...state, alive, saved: state.saved && !alive, ...(alive ? {} : { jobs: [], waiting: 0 }) }));
+    if (!alive) this.unanswered.clear(); // the jobs and the answers are lost with the kernel
     if (alive && !before) this.send({ type: "hello", version: VERSION });
   }
 
@@ -228,15 +229,15 @@ export class Store {
   /** Return the trace as a section of an update, null before the first one. */
   get copy(): TraceCopy | null {
     if (!this.kept) return null;
-    const { name, program, process, steps } = this.kept;
-    return { name, program, process, steps, keep: 0, lines: [...this.lines] };
+    const { name, program, process, steps, notes } = this.kept;
+    return { name, program, process, steps, notes, keep: 0, lines: [...this.lines] };
   }
 
   /** Replay the trace that a lost kernel left in the browser, or forget it. */
   restore(accept: boolean): void {
     const { lost } = this.state.value;
     if (!lost) return;
-    if (accept) this.send({ type: "load", text: lost.text });
+    if (accept) this.send({ type: "load", text: lost.text, notes: lost.notes });
     else forget(lost.program);
     this.state.update((state) => ({ ...state, lost: null }));
   }
@@ -250,9 +251,9 @@ export class Store {
   }
 
   /** Update the lines of the trace, and return it as a file. */
-  private file({ name, program, process, steps, keep, lines }: TraceCopy): Saved {
+  private file({ name, program, process, steps, keep, lines, notes }: TraceCopy): Saved {
     this.lines = [...this.lines.slice(0, keep), ...lines];
-    return { name, program, process, steps, text: `${this.lines.join("\n")}\n` };
+    return { name, program, process, steps, notes, text: `${this.lines.join("\n")}\n` };
   }
 
   /** Lower the graph, or take or return to the default rule of a kernel. */

@@ -161,9 +161,10 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
     detail: index === 0 ? "MiniLM-L6" : text.replace(/.*sch\.\w+/, ""),
     steps: index === 1 ? 26 : 1,
     verified: index === 4 ? true : null,
+    note: index === 2 ? "six rows fit the registers" : "",
   }));
   const update: Update = {
-    version: 6,
+    version: 7,
     reply: 1,
     server_ms: 3,
     target: "cpu · avx512 · 2 threads",

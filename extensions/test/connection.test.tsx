@@ -24,7 +24,7 @@ afterEach(async () => {
 
 function copy(process: string, steps: number, keep = 0): TraceCopy {
   const lines = ["header", "first", "second", "third"].slice(keep, steps + 1);
-  return { name: "main.trace.jsonl", program: "p", process, steps, keep, lines };
+  return { name: "main.trace.jsonl", program: "p", process, steps, notes: { s1: "why" }, keep, lines };
 }
 
 async function open(first: TraceCopy): Promise<FakeKernel> {
@@ -69,7 +69,7 @@ test("another kernel of the same program restores the steps, or discards them", 
   unmount();
   const kernel = await open(copy("b", 0));
   button("Restore 3 steps").click();
-  expect(kernel.last()).toMatchObject({ type: "load", text: "header\nfirst\nsecond\nthird\n" });
+  expect(kernel.last()).toMatchObject({ type: "load", text: "header\nfirst\nsecond\nthird\n", notes: { s1: "why" } });
   await flush();
   expect(page.querySelector(".tw-connection")).toBeNull();
   unmount();

@@ -103,3 +103,26 @@ test("a measurement of another state names that state, and a click makes it the 
   await flush();
   expect(page.querySelector(".tw-stale")?.textContent).toContain("Measured at a state of another history");
 });
+
+test("a note on the head is written in the history, and shown in its row", async () => {
+  const { kernel, store } = connected();
+  const { history } = store.state.value;
+  render(<Dock store={store} idBase="d" />, page);
+  await flush();
+  page.querySelector<HTMLElement>('[data-tab="history"]')?.click();
+  await flush();
+  expect(page.querySelector(".tw-history-note")?.textContent).toBe("six rows fit the registers");
+  const field = page.querySelector<HTMLTextAreaElement>(".tw-note textarea");
+  if (!field) throw new Error("no field");
+  expect(page.querySelector(".tw-note")?.textContent).toBe("Note on state 6");
+  field.value = "slower";
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+  expect(kernel.last()).toMatchObject({ type: "set_note", node: history.head, text: "slower" });
+  const sent = kernel.sent.length;
+  field.value = "  ";
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+  expect(kernel.sent.length).toBe(sent);
+  kernel.alive(false);
+  await flush();
+  expect(field.readOnly).toBe(true);
+});

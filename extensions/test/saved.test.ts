@@ -6,7 +6,7 @@ import { keepInNotebook, type Context, type Trait } from "../widget/notebook";
 import { connected, FakeKernel } from "./helpers";
 
 const STATE = "application/vnd.jupyter.widget-state+json";
-const copy: TraceCopy = { name: "main.jsonl", program: "p", process: "a", steps: 1, keep: 0, lines: ["header", "first"] };
+const copy: TraceCopy = { name: "main.jsonl", program: "p", process: "a", steps: 1, notes: { s1: "why" }, keep: 0, lines: ["header", "first"] };
 
 test("a state is restored from its text", () => {
   const { kernel, store } = connected();
@@ -86,6 +86,11 @@ test("a notebook stores the displayed workbench, and keeps other widgets", () =>
   kernel.answer({ open: "main" });
   expect(context.model.dirty).toBe(false);
   kernel.answer({ history: { ...store.state.value.history, head: "next" } });
+  expect(context.model.dirty).toBe(true);
+  context.model.dirty = false;
+  const [root, ...others] = store.state.value.history.nodes;
+  if (!root) throw new Error("no state");
+  kernel.answer({ history: { ...store.state.value.history, nodes: [{ ...root, note: "slow" }, ...others] } });
   expect(context.model.dirty).toBe(true);
   expect(fromText(String(save().wb?.state._saved))?.update.history?.head).toBe("next");
 });

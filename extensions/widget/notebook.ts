@@ -65,10 +65,14 @@ function onEdit(states: Observable<State>, listener: () => void): void {
   let before = states.value;
   states.subscribe(() => {
     const now = states.value;
-    const edited = now.history.head !== before.history.head || now.measurement !== before.measurement;
+    const edited = now.history.head !== before.history.head || now.measurement !== before.measurement || notes(now) !== notes(before);
     if (before.connected && edited) listener();
     before = now;
   });
+}
+
+function notes({ history }: State): string {
+  return JSON.stringify(history.nodes.map((node) => node.note));
 }
 
 /** Replace the entry of this workbench in the metadata, and remove those of removed outputs. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from typing import TYPE_CHECKING
 
@@ -148,6 +149,44 @@ def test_killed_kernel(open_notebook: Callable[..., Page]) -> None:
     expect(code(page)).to_contain_text("parallel(96)")
 
 
+def test_kernel_killed_during_a_compile(open_notebook: Callable[..., Page]) -> None:
+    cold = 'import os; os.environ["TILEWRIGHT_CACHE"] = os.path.abspath("killed-cache")'
+    cell = f"{cold}\nprint(os.getpid())\n{MODEL}"
+    page = open_notebook("compile.ipynb", [cell])
+    page.set_viewport_size({"width": 1440, "height": 900})
+    pid = int(page.locator(".jp-OutputArea-output pre").first.inner_text())
+    measure(page)
+    page.locator(".tw-kernels .tw-link", has_text=KERNEL).click()
+    rule(page).get_by_role("button", name="Take the default schedule").click()
+    expect(rule(page)).to_contain_text("Has the steps of its default rule", timeout=LONG)
+    tab(page, "History")
+    page.locator(".tw-note textarea").click()
+    page.keyboard.type("before the crash")
+    button(page, "Measure").click()
+    compiling = re.compile("scheduled|lowering|compiling")
+    expect(page.locator(".tw-job-text")).to_contain_text(compiling, timeout=LONG)
+    os.kill(pid, signal.SIGKILL)
+
+    # The loss is shown at once; the job has ended, and program, times, and notes remain.
+    page.locator(".jp-Dialog button", has_text="Ok").click(timeout=START)
+    bar = page.locator(".tw-connection")
+    expect(bar).to_contain_text("restarted or has stopped")
+    expect(page.locator(".tw-job")).to_have_count(0)
+    expect(code(page)).to_contain_text(f"def {KERNEL}(")
+    expect(page.locator(".tw-history-note")).to_have_text("before the crash")
+    tab(page, "Kernels")
+    expect(page.locator(".tw-kernels")).to_contain_text("µs")
+    picture(page, "killed-compile")
+
+    # The cell runs again, one click restores steps and note, and the program compiles.
+    run_cell(page)
+    bar.get_by_role("button", name="Restore").click()
+    expect(page.locator(".tw-picker")).to_contain_text(KERNEL, timeout=LONG)
+    tab(page, "History")
+    expect(page.locator(".tw-history-note")).to_have_text("before the crash")
+    measure(page)
+
+
 @pytest.fixture
 def saved(open_notebook: Callable[..., Page], lab: Lab) -> str:
     """A notebook that was saved after a measurement and some steps, without its kernel."""
@@ -156,6 +195,11 @@ def saved(open_notebook: Callable[..., Page], lab: Lab) -> str:
     page.locator(".tw-kernels .tw-link", has_text=KERNEL).click()
     rule(page).get_by_role("button", name="Take the default schedule").click()
     expect(rule(page)).to_contain_text("Has the steps of its default rule", timeout=LONG)
+    tab(page, "History")
+    page.locator(".tw-note textarea").click()
+    page.keyboard.type("the default rule, as a start")
+    page.keyboard.press("Tab")
+    expect(page.locator(".tw-history-note")).to_have_text("the default rule, as a start")
     page.keyboard.press("Control+s")
     page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
     text = (lab.root / "saved.ipynb").read_text()
@@ -182,6 +226,10 @@ def test_saved_notebook(saved: str, lab: Lab, context: BrowserContext, root: Pat
     expect(page.locator(".tw-marker").first).to_be_visible()
     tab(page, "Trace")
     expect(page.get_by_role("treeitem").filter(has_text="schedule_kernel")).to_be_visible()
+    tab(page, "History")
+    expect(page.locator(".tw-history-note")).to_have_text("the default rule, as a start")
+    expect(page.locator(".tw-note textarea")).to_have_attribute("readonly", "")
+    picture(page, "saved-note")
     tab(page, "Kernels")
     expect(page.locator(".tw-kernels")).to_contain_text(KERNEL)
     expect(page.locator(".tw-kernels")).to_contain_text("µs")
@@ -204,4 +252,6 @@ def test_saved_notebook(saved: str, lab: Lab, context: BrowserContext, root: Pat
     expect(bar).to_contain_text("stopped with")
     bar.get_by_role("button", name="Restore").click()
     expect(page.locator(".tw-picker")).to_contain_text(KERNEL, timeout=LONG)
+    tab(page, "History")
+    expect(page.locator(".tw-history-note")).to_have_text("the default rule, as a start")
     page.close()

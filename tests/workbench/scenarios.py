@@ -78,13 +78,13 @@ def matmul(connect: Connect) -> Recording:
     unknown = '{"op": "no_such_step", "args": {}}'
     document = page.client.session.shown.document
     assert document is not None
-    page.send("load", text=document.text + unknown)
+    page.send("load", text=document.text + unknown, notes={})
     for action, text in (("resume", ""), ("change", "sch.no_such_step()"), ("skip", "")):
         number = len(page.client.session.schedule.trace)
         page.send("edit_trace", action=action, index=number, text=text, head=page.head)
     page.send("edit_trace", action="discard", index=0, text="", head=page.head)
-    page.send("load", text="{")
-    page.send("load", text=document.text)
+    page.send("load", text="{", notes={})
+    page.send("load", text=document.text, notes={})
     page.run("run", action="compile", function="")
     for target in ("cpu riscv64", "simt sm_80", "cpu avx2", "vax"):
         page.run("set_target", target=target, head=page.head)
@@ -118,6 +118,7 @@ def network(connect: Connect) -> Recording:
     page.check_every_form()
     page.run("run", action="measure", function="")
     page.run("run", action="compile", function="")
+    page.send("set_note", node=page.head, text="as imported")
     for action in ("add", "use"):
         page.send("edit_size_set", action=action, name="small")
     page.run("run", action="measure_sets", function="")

@@ -29,7 +29,7 @@ LINES = (
 def stopped(client: Client) -> Update:
     from tilewright.schedules import to_json
 
-    return client.send("load", text=to_json(from_python("\n".join(LINES))))
+    return client.send("load", text=to_json(from_python("\n".join(LINES))), notes={})
 
 
 def edit(client: Client, action: str, index: int = 0, text: str = "") -> Update:
@@ -152,5 +152,5 @@ def test_the_browser_has_a_copy_of_the_trace(matmul: Client) -> None:
     assert copy.program == root
     head = matmul.session.schedule.head.id
     matmul.send("navigate", action="jump", node=root, head=head)
-    matmul.send("load", text=text)
+    matmul.send("load", text=text, notes={})
     assert matmul.latest("matmul") == expected

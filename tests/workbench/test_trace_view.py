@@ -62,7 +62,7 @@ def test_saved_trace_is_exact(matmul: Client) -> None:
     head = matmul.session.schedule.head.id
     document = matmul.send("save", format="json").document
     assert document is not None
-    matmul.send("load", text=document.text)
+    matmul.send("load", text=document.text, notes={})
     assert matmul.session.schedule.head.id == head
     (group,) = trace(matmul).groups
     assert group.step == "tile"

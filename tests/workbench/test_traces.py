@@ -54,7 +54,7 @@ def test_trace_is_replayed_on_the_initial_state(matmul: Client) -> None:
     text, expected = saved(matmul, "json"), matmul.latest("matmul")
     head = matmul.session.schedule.head.id
     matmul.send("navigate", action="undo", node="", head=head)
-    update = matmul.send("load", text=text)
+    update = matmul.send("load", text=text, notes={})
     assert str(matmul.session.schedule).strip() == expected.strip()
     assert update.applied is not None
     assert update.applied.message == "Trace replayed: 5 of 5 steps"
@@ -64,7 +64,7 @@ def test_steps_after_a_failed_step_stay_pending(matmul: Client) -> None:
     split_and_vectorize(matmul)
     lines = saved(matmul, "json").splitlines()
     lines.insert(4, json.dumps({"op": "transmogrify", "args": {"depth": 3}}))
-    update = matmul.send("load", text="\n".join(shifted(lines, 4)))
+    update = matmul.send("load", text="\n".join(shifted(lines, 4)), notes={})
     assert update.trace is not None
     assert [line.status for line in update.trace.lines] == [
         "query",
@@ -91,6 +91,6 @@ def shifted(lines: list[str], at: int) -> list[str]:
 
 
 def test_invalid_trace_file_is_a_named_error(matmul: Client) -> None:
-    update = matmul.send("load", text="hello")
+    update = matmul.send("load", text="hello", notes={})
     assert update.problems is not None
     assert update.problems[0].title == "Trace error"

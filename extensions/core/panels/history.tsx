@@ -35,7 +35,9 @@ export function HistoryPanel({ store }: { store: Store }): JSX.Element {
     setActive(next);
     focusRoving(box.current, next);
   };
+  const head = history.nodes.find((node) => node.key === history.head);
   return (
+    <>
     <div class="tw-history" role="listbox" aria-label="History" ref={box} onKeyDown={move}>
       <svg class="tw-history-lines" width={lanes * LANE + 8} height={rows.length * ROW} aria-hidden="true">
         {rows.map((row, index) => (
@@ -63,6 +65,30 @@ export function HistoryPanel({ store }: { store: Store }): JSX.Element {
         />
       ))}
     </div>
+    {head ? <NoteField key={head.key} node={head} number={headRow + 1} store={store} /> : null}
+    </>
+  );
+}
+
+/** The field for the note on the head; it is sent when the field is left. */
+function NoteField({ node, number, store }: { node: HistoryNode; number: number; store: Store }): JSX.Element {
+  const alive = useWatch(store.state, (state) => state.alive);
+  const change = (text: string): void => {
+    if (text.trim() !== node.note) store.send({ type: "set_note", node: node.key, text });
+  };
+  return (
+    <label class="tw-note">
+      <span>Note on state {number}</span>
+      <textarea
+        class="tw-input"
+        rows={1}
+        maxLength={2000}
+        placeholder="What is tried here, and what was found?"
+        readOnly={!alive}
+        value={node.note}
+        onChange={(event) => change(event.currentTarget.value)}
+      />
+    </label>
   );
 }
 
@@ -99,6 +125,11 @@ function HistoryRow({ row, index, indent, isHead, tabStop, store }: RowProps): J
       <strong>{node.label}</strong>
       {node.steps > 1 ? <span class="tw-count">{node.steps} steps</span> : null}
       <span class="tw-mono tw-history-detail">{node.detail}</span>
+      {node.note === "" ? null : (
+        <span class="tw-history-note" title={node.note}>
+          {node.note}
+        </span>
+      )}
       {isHead ? <span class="tw-badge tw-head">Head</span> : null}
       {node.verified === null ? null : (
         <span class={`tw-badge ${node.verified ? "is-good" : "is-bad"}`}>

@@ -106,7 +106,7 @@ function Actions({ store, announce }: { store: Store; announce: (text: string) =
     const input = event.currentTarget as HTMLInputElement;
     void input.files?.[0]?.text().then((text) => {
       input.value = ""; // otherwise choosing the same file again would not fire an event
-      store.send({ type: "load", text });
+      store.send({ type: "load", text, notes: {} });
     });
   };
   return (
