@@ -12,7 +12,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ..ir.graph.nodes import GraphFunc
 from ..ir.interpreter import Exact
@@ -20,6 +20,7 @@ from ..ir.module import Array, Function, Module
 from ..schedules import State
 from ..schedules.history import Node
 from ..target.target import Target
+from .given_inputs import GivenInputs
 from .inputs import sample_inputs, shapes_text
 from .integer_ranges import Ranges, integer_ranges
 from .jobs import JobCanceledError, Progress
@@ -46,6 +47,10 @@ class Compiled:
     runner: Runner
 
 
+Drawn: TypeAlias = "tuple[Samples, Ranges | None]"
+"""What determines random inputs: samples and ranges; for inputs of the user there are no ranges."""
+
+
 class Bench:
     """A compiler for one target that caches the last executable.
 
@@ -53,11 +58,14 @@ class Bench:
     ----------
     target : Target
         The target to compile for.
+    given : GivenInputs, optional
+        Inputs of the user, used at the sizes that they have.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, given: GivenInputs | None = None) -> None:
         """Start with an empty cache."""
         self.target = target
+        self.given = given
         self._lock = threading.Lock()
         self._last: Compiled | None = None
         self._exact_results: tuple[object, Exact] | None = None
@@ -127,15 +135,17 @@ class Bench:
 
     def _inputs(
         self, node: Node, function: Function, samples: Samples
-    ) -> tuple[tuple[Array | int, ...], Ranges]:
-        """Return random arguments, and the ranges of the integers that are indices."""
+    ) -> tuple[tuple[Array | int, ...], Drawn]:
+        """Return the inputs of the user if they fit, else random ones; and what determines them."""
         from ..codegen.compiler import default_scheduled
 
+        if self.given is not None and self.given.fit(function, samples):
+            return self.given.values, (samples, None)
         program = node.state.module
         if isinstance(function, GraphFunc):
             program = default_scheduled(program, self.target)[1].module
         ranges = integer_ranges(program, function, samples)
-        return sample_inputs(function, samples, ranges=ranges), ranges
+        return sample_inputs(function, samples, ranges=ranges), (samples, ranges)
 
     def verify(
         self, node: Node, root: Module, name: str, samples: Samples, progress: Progress
@@ -148,9 +158,9 @@ class Bench:
 
         compiled = self.compiled(node, progress)
         function = node.state.module.functions[name]
-        inputs, ranges = self._inputs(node, function, samples)
+        inputs, drawn = self._inputs(node, function, samples)
         source = root if name in root.functions else node.state.module
-        exact = self._exact(source, name, inputs, (samples, ranges), progress)
+        exact = self._exact(source, name, inputs, drawn, progress)
         progress(-1.0, "comparing")
         with _cancelable(f"canceled while {name} was running"):
             verdict = verify_call(
@@ -172,13 +182,14 @@ class Bench:
         source: Module,
         name: str,
         inputs: Sequence[Array | int],
-        drawn: tuple[Samples, Ranges],
+        drawn: Drawn,
         progress: Progress,
     ) -> Exact:
         """Return the results of the interpreter process, cached for the last call."""
         from ..codegen.sandbox.interpreter_process import exact_results
 
-        key = (source.functions[name], *(tuple(part.items()) for part in drawn))
+        parts = (None if part is None else tuple(part.items()) for part in drawn)
+        key = (source.functions[name], *parts)
         if self._exact_results is not None and self._exact_results[0] == key:
             return self._exact_results[1]
         progress(-1.0, "running the interpreter")
@@ -254,6 +265,7 @@ class Bench:
                 compiled.runner, name, inputs, options,
                 report=progress, cancel=_cancel_token(progress), timeout=TIMEOUT,
             )  # fmt: skip
+        own = self.given is not None and self.given.fit(function, samples)
         total = max(measured.median, sum(measured.kernels.values()))
         return Measurement(
             state=compiled.node,
@@ -265,7 +277,7 @@ class Bench:
             high=measured.high,
             compile_ms=compiled.milliseconds,
             kernels=_kernels(measured.kernels, measured.launches, total),
-            conditions=options.text(measured.threads),
+            conditions=options.text(measured.threads) + (", given inputs" if own else ""),
             alone=measured.alone,
             emulated=self.target.kind == "simt",
             total=total,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..codegen.measure.measure_options import MeasureOptions
 from ..errors import TilewrightError
@@ -11,6 +11,7 @@ from ..schedules.history import Node
 from . import protocol
 from .durations import duration
 from .editor import Editor
+from .given_inputs import given_inputs
 from .jobs import JobCanceledError, Progress
 from .measurement_records import MeasurementRecords, Record
 from .protocol import Tone
@@ -145,6 +146,14 @@ class Runs(Editor):
                 self.shown.samples = {**self.shown.samples, **sets.chosen(request.name, entry)}
                 self._show_menu()
         self.shown.size_sets = sets
+
+    def set_inputs(self, inputs: Sequence[object]) -> None:
+        """Run the entry function with these inputs while the sample sizes are theirs."""
+        entry = self.entry
+        self._bench.given, sizes = given_inputs(entry, inputs)
+        chosen = {(entry.name, symbol): size for symbol, size in sizes.items()}
+        self.shown.samples = {**self.shown.samples, **chosen}
+        self._show_menu()
 
     def add_size_set(self, name: str, sizes: Mapping[str, int]) -> None:
         """Add a named set of sizes of the entry function."""

@@ -236,7 +236,7 @@ class Session(Runs):
     def _choose(self, target: Target, trace: Trace | None) -> None:
         """Compile for a target; the steps of a trace that are not legal on it become pending."""
         self._bench.close()
-        self._bench = Bench(target)
+        self._bench = Bench(target, self._bench.given)
         self._lowered_texts = LoweredTexts(target)
         self.rules = self.rules.for_target(target)
         with self._moves():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,9 @@ class Workbench(anywidget.AnyWidget):
         The target to compile for.
     height : int
         The height in pixels; by default the height follows the window.
+    inputs : sequence, optional
+        The arguments of a call, to compile and measure with: integers, and arrays of NumPy or with
+        DLPack. Their shapes determine the sizes; at other sizes the inputs are random.
     sizes : Mapping of str to Mapping, optional
         Named sets of sizes, such as ``{"short": {"s": 16}, "long": {"s": 512}}``. The program can
         be measured with each of them.
@@ -79,6 +82,7 @@ class Workbench(anywidget.AnyWidget):
         target: str | Target | None = None,
         *,
         height: int = 0,
+        inputs: Sequence[object] | None = None,
         sizes: Mapping[str, Mapping[str, int]] | None = None,
     ) -> None:
         """Start a session; nothing is compiled until it is requested."""
@@ -87,6 +91,8 @@ class Workbench(anywidget.AnyWidget):
         chosen = program_target(program, target)
         schedule = program if isinstance(program, Schedule) else Schedule(program, chosen)
         self.session = Session(schedule, Bench(chosen), publish=self._publish)
+        if inputs is not None:
+            self.session.set_inputs(inputs)
         for name, values in (sizes or {}).items():
             self.session.add_size_set(name, values)
         model_id = uuid.uuid4().hex

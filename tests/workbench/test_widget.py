@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from IPython.core.formatters import DisplayFormatter
 
@@ -33,6 +34,15 @@ def assets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (tmp_path / name).write_text(f"/* {name} */")
     monkeypatch.setattr(widget, "STATIC", tmp_path)
     return tmp_path
+
+
+@pytest.mark.usefixtures("assets")
+def test_inputs_and_sets_of_sizes() -> None:
+    text = 'n = symbols("n", lower=1)\n' + PROGRAM.replace("8", "n")
+    wb = tw.Workbench(tw.parse(text), inputs=[np.ones(5, np.float32)], sizes={"long": {"n": 99}})
+    session = wb.session
+    assert session.samples(session.entry) == {"n": 5}
+    assert session.shown.size_sets.sizes == {"long": {"n": 99}}
 
 
 def test_model_states_its_id(assets: Path) -> None:
