@@ -48,7 +48,7 @@ class Compiled:
 
 
 Drawn: TypeAlias = "tuple[Samples, Ranges | None]"
-"""What determines random inputs: samples and ranges; for inputs of the user there are no ranges."""
+"""The samples and ranges of random inputs; for inputs of the user there are no ranges."""
 
 
 class Bench:
@@ -136,7 +136,7 @@ class Bench:
     def _inputs(
         self, node: Node, function: Function, samples: Samples
     ) -> tuple[tuple[Array | int, ...], Drawn]:
-        """Return the inputs of the user if they fit, else random ones; and what determines them."""
+        """Return the inputs of the user if they fit, else random ones, with samples and ranges."""
         from ..codegen.compiler import default_scheduled
 
         if self.given is not None and self.given.fit(function, samples):
