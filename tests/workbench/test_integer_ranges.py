@@ -65,7 +65,7 @@ def test_an_embedding_is_measured_and_verified_with_indices_of_the_entire_table(
     session = client.session
     session.shown.samples = {("main", "n"): 64, ("main", "v"): 500}
     node, main = session.schedule.head, session.entry
-    inputs, ranges = session._bench._inputs(node, main, session.samples(main))
+    inputs, (_, ranges) = session._bench._inputs(node, main, session.samples(main))
     assert ranges == {"ids": (0, 500)}
     assert np.max(inputs[0]) > 250
     client.send("run", action="compile", function="")

@@ -378,8 +378,9 @@ class _Padding(Rebuilder):
         copy = self._copy(buffer, indices)
 
         def value(at: tuple[Expr, ...]) -> Element:
-            pairs = zip(at, indices, strict=True)
-            inside = all_of(*(i < self._extents[_var(v)] for i, v in pairs if v in self._padded))
+            sides = zip(at, indices, buffer.shape, strict=True)
+            padded = [(i, {self._extents[_var(v)], d}) for i, v, d in sides if v in self._padded]
+            inside = all_of(*(i < limit for i, limits in padded for limit in limits))
             return Where(Condition(inside), Load(buffer, at), _zero(buffer.dtype))
 
         made = self._elementwise(f"pad_{buffer.name}", copy, copy.shape, value)
