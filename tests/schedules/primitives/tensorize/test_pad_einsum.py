@@ -211,3 +211,26 @@ def f(a: Buffer[(8, 20), f32], b: Buffer[(20,), f32], y: Out[(4,), f32]):
     a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((8, 20), (20,)))
     (y,) = call_prim(sch.module.prim("f"), (a, b), {})
     np.testing.assert_array_equal(y, a[:4, :6] @ b[:6])
+
+
+def test_an_operand_that_a_where_guards_is_padded_from_its_own_size() -> None:
+    sch = Schedule(
+        parse("""
+m = symbols("m", lower=1)
+
+@prim_func
+def f(x: Buffer[(m,), f32], y: Out[(m,), f32]):
+    for i in range(m):
+        for k in range(1):
+            with block("y"):
+                vi, vk = spatial(i), reduce(k)
+                with init(): y[vi] = inf
+                y[vi] = min(y[vi], x[vi])
+""")
+    )
+    copy, _ = sch.pad_einsum("y", padding=(3, 1))
+    sch.compute_inline(copy)
+    sch.pad_einsum("y", padding=(6, 1))
+    x = np.arange(4, dtype=np.float32)
+    (y,) = call_prim(sch.module.prim("f"), (x,), {"m": 4})
+    np.testing.assert_array_equal(y, x)
