@@ -354,6 +354,7 @@ def test_the_narrow_layout_keeps_forms_and_positions(page: Page) -> None:
     code(page).hover()
     page.mouse.wheel(0, 300)
     page.wait_for_function("document.querySelector('.tw-scroller').scrollTop > 200")
+    at = "(top) => document.querySelector('.tw-scroller')?.scrollTop === top"
     top = page.locator(".tw-scroller").first.evaluate("(code) => code.scrollTop")
     tab(page, "More")
     tab(page, "History")
@@ -363,11 +364,11 @@ def test_the_narrow_layout_keeps_forms_and_positions(page: Page) -> None:
     expect(loops).to_have_value("(i0_0,)")
     picture(page, "narrow-form")
     tab(page, "Loops")
-    assert page.locator(".tw-scroller").first.evaluate("(code) => code.scrollTop") == top
+    page.wait_for_function(at, arg=top)
     tab(page, "Passes")
     expect(page.locator(".tw-stage-bar")).to_be_visible()
     tab(page, "Loop IR")
-    assert page.locator(".tw-scroller").first.evaluate("(code) => code.scrollTop") == top
+    page.wait_for_function(at, arg=top)
     picture(page, "narrow-position")
 
 
