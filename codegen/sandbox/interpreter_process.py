@@ -11,12 +11,10 @@ import numpy as np
 from ...ir.interpreter.oracle import Exact
 from ...ir.module import Module
 from ...ir.script import to_text
-from ...locks import uninterrupted
-from ..build.protocol import PipeClosedError, PipeTimeoutError
 from ..build.worker_pool import CancelToken
-from ..errors import RunCrashedError, RunTimeoutError
+from .one_request import process_of
 from .parent import DEFAULT_TIMEOUT
-from .process import GRACE, Process, signal_name
+from .process import Process
 from .sampling_plan import Array
 from .shared_arrays import SharedArrays
 from .shared_programs import shared_program
@@ -71,29 +69,12 @@ def exact_results(
     """
     where = f"function {function!r} in the interpreter"
     module = shared_program(module, where)
-    with uninterrupted():
-        process = Process()
-    process.budget = memory
-    deadline = time.monotonic() + timeout
-    try:
+    with process_of(where, timeout, "use smaller sizes") as process:
+        deadline = time.monotonic() + timeout
+        process.budget = memory
         process.receive(deadline, cancel)
         _ask(process, module, function, inputs, rounded=rounded)
         return _answer(process, deadline, cancel)
-    except PipeClosedError:
-        output = process.stop(GRACE)
-        code = process.exit_code or 0
-        ended = f"signal {signal_name(-code)}" if code < 0 else f"code {code}"
-        raise RunCrashedError(
-            f"the sandbox process exited with {ended}", where=where, hint=output
-        ) from None
-    except PipeTimeoutError:
-        raise RunTimeoutError(
-            f"the run exceeded the time limit of {timeout:g} s",
-            where=where,
-            hint="use smaller sizes",
-        ) from None
-    finally:
-        process.stop()
 
 
 def _ask(

@@ -6,12 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...locks import uninterrupted
 from ...target.target import Target
-from ..build.protocol import PipeClosedError, PipeTimeoutError
 from ..build.worker_pool import CancelToken
-from ..errors import RunCrashedError, RunTimeoutError
-from .process import GRACE, Process, signal_name
+from .one_request import process_of
 
 _WHERE = "the measurement of this machine's peak rates"
 
@@ -57,24 +54,9 @@ def peak_rates(
         "do": "peaks", "arch": target.arch, "features": list(target.features),
         "threads": threads, "sizes": list(sizes),
     }  # fmt: skip
-    with uninterrupted():
-        process = Process()
-    deadline = time.monotonic() + timeout
-    try:
+    with process_of(_WHERE, timeout) as process:
+        deadline = time.monotonic() + timeout
         process.receive(deadline, cancel)
         process.send(request)
         answer = process.receive(deadline, cancel)
-    except PipeClosedError:
-        output = process.stop(GRACE)
-        code = process.exit_code or 0
-        ended = f"signal {signal_name(-code)}" if code < 0 else f"code {code}"
-        raise RunCrashedError(
-            f"the sandbox process exited with {ended}", where=_WHERE, hint=output
-        ) from None
-    except PipeTimeoutError:
-        raise RunTimeoutError(
-            f"the run exceeded the time limit of {timeout:g} s", where=_WHERE
-        ) from None
-    finally:
-        process.stop()
     return PeakRates(answer["instruction"], answer["operations"], tuple(answer["bytes"]))
