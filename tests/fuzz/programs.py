@@ -9,6 +9,7 @@ from tests.fuzz.families import (
     dense,
     domains,
     functions,
+    images,
     indexed,
     mixtures,
     narrow,
@@ -32,6 +33,7 @@ FAMILIES: Mapping[str, Callable[[random.Random], Program]] = {
     f.__name__: f
     for f in (
         dense.contraction, dense.window, dense.reduction, dense.chain, dense.border,
+        images.convolution,
         rows.softmax, rows.norm, rows.attention, rows.scalar, rows.pointwise,
         domains.triangle, domains.band, domains.branch, domains.guard, domains.overwide,
         domains.polynomial, domains.repeated, domains.empty, domains.product,
