@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -19,7 +19,7 @@ from ..ir.identity import Uid
 from ..ir.loop.decompose import reduction_position
 from ..ir.loop.memory_scopes import OF_BLOCK
 from ..ir.loop.nodes import Alloc, Block, Buffer, For, Let, PrimFunc, Seq, Stmt
-from ..ir.loop.visit import loads, replace_statement, replaced_along, transform, walk
+from ..ir.loop.visit import allocations, loads, replace_statement, replaced_along, transform, walk
 from ..ir.symbolic import Expr, Var
 from ..target.gpus import THREAD_AXES
 from .handles import BlockRef, BufferRef, LoopRef, buffer_ref
@@ -77,9 +77,8 @@ def _has_scopes(tree: Tree) -> bool:
 def _lifted(func: PrimFunc, uids: Collection[Uid]) -> tuple[PrimFunc, list[Buffer]]:
     moved: list[Buffer] = []
     tree = tree_of(func)
+    nodes = _nodes(tree, uids)
     for uid in [buffer.uid for buffer, alloc in tree.allocs.items() if alloc is not None]:
-        parts = [tree.loops.get(part) or tree.blocks.get(part) for part in uids]
-        nodes = [node for node in parts if node is not None]
         alloc = tree.allocs[tree.buffers[uid]]
         if alloc is None or not nodes:
             continue
@@ -89,8 +88,15 @@ def _lifted(func: PrimFunc, uids: Collection[Uid]) -> tuple[PrimFunc, list[Buffe
             if _obstacle(tree, alloc, place) is None:
                 func = _moved(func, alloc, place)
                 tree = tree_of(func)
+                nodes = _nodes(tree, uids)
                 moved.append(alloc.buffer)
     return func, moved
+
+
+def _nodes(tree: Tree, uids: Iterable[Uid]) -> list[For | Block]:
+    """Return the loops and blocks of uids that exist."""
+    parts = (tree.loops.get(uid) or tree.blocks.get(uid) for uid in uids)
+    return [node for node in parts if node is not None]
 
 
 def _obstacle(tree: Tree, alloc: Alloc, place: Stmt) -> Stmt | None:
@@ -131,11 +137,9 @@ def _replaced(func: PrimFunc, old: Stmt, new: Stmt) -> Stmt:
 
 def without_allocation(statement: Stmt, buffer: Buffer) -> Stmt:
     """Return a statement without the allocation of a buffer; the statements in it are kept."""
-
-    def change(inner: Stmt) -> Stmt:
-        return inner.body if isinstance(inner, Alloc) and inner.buffer is buffer else inner
-
-    return transform(statement, change)
+    for alloc in [a for a in allocations(statement) if a.buffer is buffer]:
+        statement = replace_statement(statement, alloc, alloc.body)
+    return statement
 
 
 def with_allocation(statement: Stmt, old: Buffer, new: Buffer) -> Stmt:
@@ -177,7 +181,7 @@ def settled(func: PrimFunc, before: Tree, like: Buffer | None = None) -> PrimFun
     for buffer, alloc in before.allocs.items():
         if alloc is not None and buffer.uid not in after.buffers:
             func = _restored(func, before, alloc)
-    made = [a for a in tree_of(func).allocs.values() if a is not None and a not in before.order]
+    made = [a for a in tree_of(func).allocs.values() if a is not None and not before.has(a)]
     for alloc in made:  # the others contain the uses that they contained before
         func = _widened(func, alloc.buffer.uid)
     return func

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from ..ir.analysis import Tree, tree_of, with_own_regions, with_regions, written_before_read
@@ -179,6 +180,7 @@ def _uses(statement: Stmt) -> Iterator[Buffer]:
     yield from (load.buffer for load in loads(statement))
 
 
+@lru_cache(maxsize=4096)
 def _variables(buffer: Buffer) -> frozenset[Var]:
     dims = (*buffer.shape, *(buffer.strides or ()))
     return frozenset[Var]().union(*map(free_vars, dims))
@@ -396,7 +398,8 @@ def has_local_shapes(func: object) -> bool:
     if not isinstance(func, PrimFunc):
         return False
     tree = tree_of(func)
-    return any(alloc and not _variables(b) <= tree.symbols() for b, alloc in tree.allocs.items())
+    symbols, allocs = tree.symbols(), tree.allocs
+    return any(not _variables(b) <= symbols for b, alloc in allocs.items() if alloc is not None)
 
 
 def region_problems(

@@ -17,7 +17,7 @@ from typing import Final
 from ..ir.analysis import Tree, tree_of, written_buffers
 from ..ir.analysis.lane_scans import scans_lanes
 from ..ir.analysis.races import kind_conflicts, races
-from ..ir.loop.nodes import Block, For, Let, PrimFunc, Stmt
+from ..ir.loop.nodes import Block, Buffer, For, Let, PrimFunc, Stmt
 from ..ir.loop.scans import declaration_problems
 from ..ir.loop.visit import walk
 from ..ir.module import Module
@@ -27,6 +27,7 @@ from .problem import Problem
 from .requirement import CommonRequirement
 
 _CONCURRENT: Final = frozenset({"parallel", "vectorized", "thread"})
+_NO_VARIABLES: Final = frozenset[Var]()
 
 
 def outcome_problems(before: Module, after: Module, names: Iterable[str]) -> Iterator[Problem]:
@@ -55,16 +56,25 @@ def needs_outcome(func: object) -> bool:
     tree = tree_of(func)
     known = tree.memo.get("needs_outcome")
     if known is None:
-        packed = any(b.dtype.is_packed for b in (*func.buffer_params, *tree.allocs))
-        unclear = packed or bool(tree.lets)
-        concurrent = {loop.var for loop in tree.loops.values() if loop.kind in _CONCURRENT}
         blocks = tree.blocks.values()
-        known = any(map(_is_ordered, blocks)) or (
-            bool(concurrent)
-            and (unclear or any(not concurrent.isdisjoint(_reduced(b)) for b in blocks))
-        )
-        tree.memo["needs_outcome"] = known
+        known = tree.memo["needs_outcome"] = any(map(_is_ordered, blocks)) or _is_unclear(tree)
     return known is True
+
+
+def _is_unclear(tree: Tree) -> bool:
+    """Return whether a step may break the kind of a concurrent loop of a function."""
+    concurrent = {loop.var for loop in tree.loops.values() if loop.kind in _CONCURRENT}
+    if not concurrent:
+        return False
+    reduced = _NO_VARIABLES.union(*map(_reduced, tree.blocks.values()))
+    if tree.lets or not concurrent.isdisjoint(reduced):
+        return True
+    return _has_packed((*tree.function.buffer_params, *tree.allocs))
+
+
+@lru_cache(maxsize=1024)
+def _has_packed(buffers: tuple[Buffer, ...]) -> bool:
+    return any(b.dtype.is_packed for b in buffers)
 
 
 def _loads_integers(statement: Stmt) -> bool:
@@ -80,7 +90,7 @@ def _is_ordered(block: Block) -> bool:
 def _reduced(block: Block) -> frozenset[Var]:
     """Return the variables in the bindings of the reduction of a block."""
     bindings = (v.binding for v in block.iters if v.kind == "reduce")
-    return frozenset[Var]().union(*map(free_vars, bindings))
+    return _NO_VARIABLES.union(*map(free_vars, bindings))
 
 
 def _scans(block: Block) -> bool:

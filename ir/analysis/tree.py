@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, Self
 
 from ..identity import Uid
 from ..loop.decompose import reduction_position
 from ..loop.nodes import Alloc, Bind, Block, Buffer, For, If, Let, PrimFunc, Seq, Stmt, Store
-from ..loop.visit import children, stores
+from ..loop.visit import children, stores, walk
 from ..symbolic import Facts, Var, free_vars, negate
 from .facts_at import assuming, outside_loops, within_loop
 
@@ -17,26 +17,26 @@ _BINDERS = (For, Let)
 
 
 class _Part:
-    """The index of a statement, which functions that share the statement share."""
+    """The index of adjacent statements, which functions that share the statements share."""
 
-    __slots__ = ("allocs", "blocks", "lets", "loops", "names", "parent", "statements")
+    __slots__ = ("_all_names", "allocs", "blocks", "lets", "loops", "names", "parent", "parts")
 
-    def __init__(self, root: Stmt) -> None:
-        """Index a statement in one traversal."""
+    def __init__(self) -> None:
+        """Create an empty index."""
         self.parent: dict[Stmt, Stmt] = {}
-        self.statements: list[Stmt] = []
         self.loops: dict[Uid, For] = {}
         self.blocks: dict[Uid, Block] = {}
         self.lets: list[Let] = []
         self.allocs: list[Alloc] = []
         self.names: set[str] = set()
-        self._walk(root)
+        self.parts: list[_Part] = []
+        self._all_names: frozenset[str] | None = None
 
-    def _walk(self, root: Stmt) -> None:
-        parent, found, names, stack = self.parent, self.statements, self.names, [root]
+    def walk(self, root: Stmt) -> Self:
+        """Add a statement in one traversal."""
+        parent, names, stack = self.parent, self.names, [root]
         while stack:
             top = stack.pop()
-            found.append(top)
             if isinstance(top, For):
                 self.loops[top.uid] = top
                 names.add(top.var.name)
@@ -58,47 +58,75 @@ class _Part:
                 names.add(top.local.name)
             elif isinstance(top, Seq) and len(top.body) >= _SHARED:
                 parent.update(dict.fromkeys(top.body, top))
-                for child in top.body:
-                    self._add(_part_of(child))
+                self.add(_parts_of(top.body))
                 continue
             inner = children(top)
             for child in inner:
                 parent[child] = top
             stack.extend(reversed(inner))
+        return self
 
-    def _add(self, other: _Part) -> None:
-        self.parent.update(other.parent)
-        self.statements.extend(other.statements)
-        self.loops.update(other.loops)
-        self.blocks.update(other.blocks)
-        self.lets.extend(other.lets)
-        self.allocs.extend(other.allocs)
-        self.names.update(other.names)
+    def add(self, parts: Iterable[_Part]) -> Self:
+        """Add the indices of later statements."""
+        parent, loops, blocks = self.parent, self.loops, self.blocks
+        for part in parts:
+            self.parts.append(part)
+            parent.update(part.parent)
+            loops.update(part.loops)
+            blocks.update(part.blocks)
+            if part.lets:
+                self.lets.extend(part.lets)
+            if part.allocs:
+                self.allocs.extend(part.allocs)
+        return self
+
+    @property
+    def all_names(self) -> frozenset[str]:
+        """The names of the variables and blocks."""
+        if self._all_names is None:
+            inner = [part.all_names for part in self.parts]
+            self._all_names = frozenset(self.names).union(*inner)
+        return self._all_names
 
 
 _SHARED: Final = 4
 """The number of statements from which on a sequence is indexed in parts."""
 
+_ADJACENT: Final = 16
+"""The number of adjacent statements of a long sequence that are indexed in one part."""
+
+
+def _parts_of(statements: tuple[Stmt, ...]) -> Iterable[_Part]:
+    """Return the index of statements in parts."""
+    if len(statements) <= _ADJACENT:
+        return map(_part_of, statements)
+    starts = range(0, len(statements), _ADJACENT)
+    return [_part_of_all(statements[k : k + _ADJACENT]) for k in starts]
+
 
 @lru_cache(maxsize=4096)
 def _part_of(statement: Stmt) -> _Part:
-    return _Part(statement)
+    return _Part().walk(statement)
+
+
+@lru_cache(maxsize=1024)
+def _part_of_all(statements: tuple[Stmt, ...]) -> _Part:
+    return _Part().add(map(_part_of, statements))
 
 
 class Tree:
     """The index of one function, obtained from :func:`tree_of`, which caches recent ones."""
 
     __slots__ = (
-        "_facts", "_names", "_outermost", "_part_names", "_symbols", "allocs", "blocks", "buffers",
-        "function", "lets", "loops", "memo", "order", "parent",
+        "_facts", "_names", "_order", "_outermost", "_part", "_symbols", "allocs", "blocks",
+        "buffers", "function", "lets", "loops", "memo", "parent",
     )  # fmt: skip
 
     def __init__(self, function: PrimFunc) -> None:
         """Index a function in one traversal."""
         self.function = function
-        part = _Part(function.body)
+        part = _Part().walk(function.body)
         self.parent = part.parent
-        self.order = dict(zip(part.statements, range(len(part.statements)), strict=True))
         self.loops = part.loops
         self.blocks = part.blocks
         self.lets: tuple[Let, ...] = tuple(part.lets)
@@ -109,11 +137,23 @@ class Tree:
         self.allocs: dict[Buffer, Alloc | None] = dict.fromkeys(function.buffers)
         self.allocs.update((alloc.buffer, alloc) for alloc in part.allocs)
         self.memo: dict[object, object] = {}
-        self._part_names = part.names
+        self._part = part
+        self._order: dict[Stmt, int] | None = None
         self._facts: dict[Stmt, Facts] = {}
         self._names: frozenset[str] | None = None
         self._symbols: frozenset[Var] | None = None
         self._outermost: tuple[Block, ...] | None = None
+
+    @property
+    def order(self) -> Mapping[Stmt, int]:
+        """The position of each statement in the program."""
+        if self._order is None:
+            self._order = {s: k for k, s in enumerate(walk(self.function.body))}
+        return self._order
+
+    def has(self, statement: Stmt) -> bool:
+        """Return whether a statement is part of the function."""
+        return statement in self.parent or statement is self.function.body
 
     @property
     def temporaries(self) -> tuple[Buffer, ...]:
@@ -174,19 +214,15 @@ class Tree:
         """Return all names in use."""
         if self._names is None:
             taken = {self.function.name, *(b.name for b in self.buffers.values())}
-            taken.update(self._part_names, (v.name for v in self.symbols()))
+            taken.update(self._part.all_names, (v.name for v in self.symbols()))
             self._names = frozenset(taken)
         return self._names
 
     def symbols(self) -> frozenset[Var]:
         """Return the symbols of the function's parameters and of buffers of the whole function."""
         if self._symbols is None:
-            found: set[Var] = set(self.function.scalar_params)
-            function = self.function
-            buffers = (*function.buffer_params, *function.buffers)
-            for dim in {d for b in buffers for d in (*b.shape, *(b.strides or ()))}:
-                found |= free_vars(dim)
-            self._symbols = frozenset(found)
+            buffers = (*self.function.buffer_params, *self.function.buffers)
+            self._symbols = _symbols_of(buffers).union(self.function.scalar_params)
         return self._symbols
 
     def facts(self, statement: Stmt) -> Facts:
@@ -275,6 +311,12 @@ class Tree:
         return tuple(
             b for b in self.outermost_blocks() if any(s.buffer is buffer for s in block_stores(b))
         )
+
+
+@lru_cache(maxsize=1024)
+def _symbols_of(buffers: tuple[Buffer, ...]) -> frozenset[Var]:
+    dims = {dim for b in buffers for dim in (*b.shape, *(b.strides or ()))}
+    return frozenset[Var]().union(*map(free_vars, dims))
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,7 @@ All functions share unchanged parts: a statement without changes is returned as 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -47,7 +48,7 @@ _T = TypeVar("_T")
 
 def same(old: tuple[_T, ...], new: tuple[_T, ...]) -> bool:
     """Return whether two tuples hold the same objects."""
-    return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
+    return len(old) == len(new) and all(map(operator.is_, old, new))
 
 
 def seq(*statements: Stmt) -> Stmt:
@@ -57,7 +58,10 @@ def seq(*statements: Stmt) -> Stmt:
     """
     flat: list[Stmt] = []
     for statement in statements:
-        flat.extend(statement.body if isinstance(statement, Seq) else (statement,))
+        if isinstance(statement, Seq):
+            flat.extend(statement.body)
+        else:
+            flat.append(statement)
     for position, statement in enumerate(flat[:-1]):
         if isinstance(statement, Alloc | Bind):
             inner = seq(statement.body, *flat[position + 1 :])
@@ -219,8 +223,9 @@ def with_children(statement: Stmt, new: tuple[Stmt, ...]) -> Stmt:
 
 def transform(statement: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
     """Rewrite bottom-up: ``change`` receives every statement after its children were rewritten."""
-    inner = tuple(transform(child, change) for child in children(statement))
-    return change(with_children(statement, inner))
+    old = children(statement)
+    inner = tuple([transform(child, change) for child in old])
+    return change(statement if same(old, inner) else with_children(statement, inner))
 
 
 def replace_statement(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
@@ -241,9 +246,16 @@ def replaced_along(path: tuple[Stmt, ...], new: Stmt) -> Stmt:
     """
     old = path[-1]
     for above in reversed(path[:-1]):
-        changed = tuple(new if c is old else c for c in children(above))
-        old, new = above, with_children(above, changed)
+        changed = tuple([new if c is old else c for c in children(above)])
+        if isinstance(above, Seq) and not isinstance(new, _NOT_IN_SEQUENCES):
+            old, new = above, Seq(changed)
+        else:
+            old, new = above, with_children(above, changed)
     return new
+
+
+_NOT_IN_SEQUENCES = (Seq, Alloc, Bind)
+"""The statements that :func:`seq` merges with the ones around or after them."""
 
 
 def path_to(root: Stmt, target: Stmt) -> tuple[Stmt, ...]:
