@@ -16,6 +16,7 @@ from ..identity import NO_ORIGIN, Origins, Uid
 from ..printable import Printable, PrintableFunction
 from ..symbolic import TRUE, Bool, Expr, Facts, Var
 from .element_functions import element_function
+from .thread_roles import ThreadRole
 
 Scope: TypeAlias = str
 """The name of a memory scope: a key of ``memory_scopes.MEMORY_SCOPES``."""
@@ -313,7 +314,8 @@ class Block(Printable):
     ``body`` and ``init`` use only iteration variables and symbols, no variables of enclosing loops.
     ``predicate`` and the bindings use loop variables. ``init`` runs before the body at the first
     iteration of the reduction domain. A ``reducer`` states by which operation the body updates its
-    results, see ``reducers.reducing``.
+    results, see ``reducers.reducing``. ``threads`` states how GPU threads execute the block, if a
+    launch pass decided it.
     """
 
     uid: Uid
@@ -327,6 +329,7 @@ class Block(Printable):
     annotations: Attributes = ()
     origins: Origins = NO_ORIGIN
     reducer: Reducer | None = None
+    threads: ThreadRole | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

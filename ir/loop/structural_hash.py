@@ -36,6 +36,7 @@ from .nodes import (
     Unary,
     Where,
 )
+from .thread_roles import role_text
 from .visit import walk
 
 
@@ -174,6 +175,8 @@ def _block(canon: Canon, block: Block) -> None:
     canon.emit(f"reads {_regions(canon, block.reads)}")
     canon.emit(f"writes {_regions(canon, block.writes)}")
     canon.attributes("annotation", block.annotations)
+    if block.threads is not None:
+        canon.emit(role_text(block.threads))
     if block.init is not None:
         canon.emit("init")
         write_statement(canon, block.init)

@@ -11,18 +11,6 @@ from ...ir.loop.nodes import Block, For, PrimFunc
 from ...ir.loop.visit import walk
 from ...ir.script.printer.loop import NOTES
 
-SEPARATOR: Final = ", "
-"""The text between the names of the partial results of one reduction across threads."""
-
-ACROSS: Final = "across"
-"""Block annotation of a cross-thread reduction: the operation, the partial buffer, the axes."""
-
-ONCE: Final = "once"
-"""Block annotation of a statement outside of some thread axes; the value is their tags."""
-
-ATOMIC: Final = "atomic"
-"""Block annotation of atomic updates; the value is the names of the updated buffers."""
-
 DISJOINT: Final = "disjoint"
 """Function attribute: uids of the blocks whose writes are disjoint across threads."""
 

@@ -38,11 +38,11 @@ from ...ir.loop.nodes import (
 from ...ir.loop.reducers import Reducing, combined, same_operation
 from ...ir.loop.regions import access_regions
 from ...ir.loop.straight_line import joined
+from ...ir.loop.thread_roles import ACROSS_THREADS, Atomic, Combined, Partial
 from ...ir.loop.visit import loads, path_to, replace_statement, seq, stores, substitute_in, walk
 from ...ir.symbolic import TRUE, Expr, Facts, Var, as_expr, const_value, free_vars, substitute
 from ...target.gpus import TAGS, THREAD_AXES
 from ...target.target import Target
-from .annotations import ACROSS, ATOMIC, SEPARATOR
 from .lowering_pass import GPU, Pass
 from .machine_dtypes import require_machine_dtype
 
@@ -88,7 +88,7 @@ def _next(body: Stmt) -> Block | None:
 
 
 def _is_done(block: Block) -> bool:
-    return any(key in (ACROSS, ATOMIC) for key, _ in block.annotations)
+    return isinstance(block.threads, (*ACROSS_THREADS, Atomic))
 
 
 def _axes(block: Block, path: tuple[Stmt, ...]) -> tuple[str, ...]:
@@ -201,8 +201,8 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
     _check_combined_once(func, block, inner)
     axes = _axes(block, path)
     total = _total(block, found, parts)
-    across = (op or "", SEPARATOR.join(part.name for part in parts), *axes)
-    last = _last(total, _path_to(total, inner, block), names, across)
+    role = Combined(op or "", tuple(part.name for part in parts), axes)
+    last = _last(total, _path_to(total, inner, block), names, role)
     own = _partial(block, found, parts)
     start = _first(own, _path_to(own, inner, block), names)
     new = seq(start, replace_statement(inner[0], block, replace(own, init=None)), last)
@@ -302,8 +302,7 @@ def _partial(block: Block, found: Reducing, parts: tuple[Buffer, ...]) -> Block:
         body=body,
         init=own.starts(),
         writes=access_regions(body)[1],
-        # The annotation keeps the pass from selecting this block again.
-        annotations=(*block.annotations, (ACROSS, "part")),
+        threads=Partial(),
     )
 
 
@@ -361,7 +360,7 @@ def _total(block: Block, found: Reducing, parts: tuple[Buffer, ...]) -> Block:
     return replace(block, init=init)
 
 
-def _last(block: Block, path: tuple[Stmt, ...], names: Namer, across: tuple[str, ...]) -> Stmt:
+def _last(block: Block, path: tuple[Stmt, ...], names: Namer, role: Combined) -> Stmt:
     """Return the nest that combines the parts and writes the result."""
     made = _split(block, path, names)
     shell = made.block
@@ -374,8 +373,9 @@ def _last(block: Block, path: tuple[Stmt, ...], names: Namer, across: tuple[str,
         writes=(),
         predicate=TRUE,
         body=guarded,
-        annotations=((ACROSS, across),),
-        reducer=None if across[0] else block.reducer,
+        annotations=(),
+        reducer=None if role.op else block.reducer,
+        threads=role,
     )
     return _without_lanes(replace_statement(made.nest, shell, new))
 

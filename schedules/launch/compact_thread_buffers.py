@@ -13,12 +13,13 @@ from ...ir.analysis.thread_accesses import in_own_parts, reads_own_writes
 from ...ir.kernel_errors import MemoryScopeError
 from ...ir.loop.memory_scopes import OF_BLOCK, PRIVATE
 from ...ir.loop.nodes import STORAGE_ALIGN, Block, Buffer, For, PrimFunc, Stmt
+from ...ir.loop.thread_roles import Atomic
 from ...ir.loop.visit import stores, walk
 from ...ir.sizes import storage_bytes
 from ...ir.symbolic import Expr, Var, as_expr, const_value, product, to_text
 from ...target.gpus import BLOCK_AXES, THREAD_AXES
 from ...target.target import Target
-from .annotations import ATOMIC, OWN_AXES, with_notes
+from .annotations import OWN_AXES, with_notes
 from .compaction import (
     CompactedBuffer,
     Part,
@@ -283,8 +284,8 @@ def _reads_own(accesses: list[Occurrence], tree: Tree) -> bool:
 def _updated_atomically(body: Stmt) -> frozenset[str]:
     """Return the names of the buffers that several threads may update at the same time."""
     blocks = (s for s in walk(body) if isinstance(s, Block))
-    marks = (dict(b.annotations).get(ATOMIC) for b in blocks)
-    return frozenset(str(name) for names in marks if isinstance(names, tuple) for name in names)
+    roles = (b.threads for b in blocks)
+    return frozenset(name for role in roles if isinstance(role, Atomic) for name in role.buffers)
 
 
 def _begins_empty(

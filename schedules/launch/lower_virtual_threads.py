@@ -22,6 +22,7 @@ from ...ir.loop.nodes import (
     Stmt,
     Store,
 )
+from ...ir.loop.thread_roles import ACROSS_THREADS
 from ...ir.loop.visit import (
     Rebuilder,
     children,
@@ -33,7 +34,6 @@ from ...ir.loop.visit import (
 )
 from ...ir.symbolic import Bool, Expr, Facts, Var
 from ...target.target import Target
-from .annotations import ACROSS
 from .lowering_pass import GPU, Pass
 
 
@@ -130,7 +130,8 @@ def _is_leaf(statement: Stmt) -> bool:
     """Return whether a block is indivisible: a tensor instruction or a cross-thread reduction."""
     if not isinstance(statement, Block):
         return False
-    return any(key in (INTRINSIC, ACROSS) for key, _ in statement.annotations)
+    tensorized = any(key == INTRINSIC for key, _ in statement.annotations)
+    return tensorized or isinstance(statement.threads, ACROSS_THREADS)
 
 
 def _private(func: PrimFunc, loop: For) -> list[Buffer]:

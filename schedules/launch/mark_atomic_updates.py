@@ -19,11 +19,11 @@ from ...ir.kernel_errors import MemoryScopeError
 from ...ir.loop.decompose import around
 from ...ir.loop.memory_scopes import COMMON, PRIVATE
 from ...ir.loop.nodes import Block, Buffer, For, PrimFunc, Stmt
+from ...ir.loop.thread_roles import Atomic
 from ...ir.loop.visit import transform
 from ...ir.symbolic import const_value
 from ...target.gpus import BLOCK_AXES, THREAD_AXES
 from ...target.target import Target
-from .annotations import ATOMIC
 from .combine_cross_thread_reductions import repeated_part, spatial_loops
 from .lowering_pass import GPU, Pass
 from .machine_dtypes import require_machine_dtype
@@ -70,7 +70,7 @@ class MarkAtomicUpdates(Pass):
                 require_machine_dtype(
                     buffer, statement, func.name, "atomic update", "a loop that exchanges a word"
                 )
-            return replace(statement, annotations=(*statement.annotations, (ATOMIC, names)))
+            return replace(statement, threads=Atomic(names))
 
         return replace(func, body=transform(func.body, change))
 

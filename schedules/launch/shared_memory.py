@@ -9,12 +9,12 @@ from ...ir.dtype import DType
 from ...ir.kernel_errors import SharedMemoryError
 from ...ir.loop.buffer_size import size_of
 from ...ir.loop.nodes import Block, Buffer, PrimFunc
+from ...ir.loop.thread_roles import Combined
 from ...ir.loop.visit import loads, walk
 from ...ir.sizes import storage_bytes
 from ...ir.symbolic import const_value
 from ...target.gpus import limits_of
 from ...target.target import Target
-from .annotations import ACROSS, SEPARATOR
 from .threads import Threads
 
 ALIGNMENT: Final = 16
@@ -48,13 +48,11 @@ def shared_memory(func: PrimFunc, buffers: Iterable[Buffer], threads: Threads) -
         if buffer.scope == "shared":
             found[buffer.name] = rounded(const_value(size_of(buffer)) or 0, alignment_of(buffer))
     for block in walk(func.body):
-        across = dict(block.annotations).get(ACROSS) if isinstance(block, Block) else None
-        if not isinstance(block, Block) or not isinstance(across, tuple):
+        if not isinstance(block, Block) or not isinstance(role := block.threads, Combined):
             continue
-        _, names, *axes = map(str, across)
         dtypes = {load.buffer.name: load.buffer.dtype for load in loads(block.body)}
-        for name in names.split(SEPARATOR):
-            size = partial_bytes(threads, tuple(axes), dtypes[name]) if name in dtypes else 0
+        for name in role.parts:
+            size = partial_bytes(threads, role.axes, dtypes[name]) if name in dtypes else 0
             if size:
                 found[partial_name(name)] = rounded(size, ALIGNMENT)
     return found

@@ -20,12 +20,13 @@ from ...ir.loop.nodes import (
     Store,
 )
 from ...ir.loop.ranges import is_empty, loop_var
+from ...ir.loop.thread_roles import OneThread
 from ...ir.loop.visit import children, stores, substitute_in, walk, with_children
 from ...ir.symbolic import Const, Expr, Var, as_expr, const_value, free_vars, to_text
 from ...target.gpus import BLOCK_AXES, TAGS, THREAD_AXES, WARP
 from ...target.target import Target
 from ..intrinsics.registry import intrinsic_of
-from .annotations import ONCE, OWN_AXES
+from .annotations import OWN_AXES
 from .lowering_pass import GPU, Pass
 
 NO_UID: Final = -1
@@ -249,7 +250,7 @@ class _Unify:
         threads = tuple(t for t in outside if t in THREAD_AXES)
         if not threads:
             return store
-        return Block(NO_UID, ONCE, (), (), (), store, annotations=((ONCE, threads),))
+        return Block(NO_UID, "once", (), (), (), store, threads=OneThread(threads))
 
 
 def _is_one(axis: _Axis) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from ....ir.identity import Uid
 from ....ir.loop.memory_scopes import PRIVATE
 from ....ir.loop.nodes import INTRINSIC, Bind, Block, For, If, Let, Load, PrimFunc, Seq, Stmt, Store
+from ....ir.loop.thread_roles import Combined, OneThread, Partial
 from ....ir.loop.visit import children, loads, stores, transform, walk_element, with_children
 from ....ir.symbolic import Bool, all_of, const_value, eq
-from ....schedules.launch.annotations import ACROSS, ONCE, REPEATED
+from ....schedules.launch.annotations import REPEATED
 from ....schedules.launch.launch_axes import launch_axes
 from ....schedules.launch.lowering_pass import GPU, Pass
 from ....target.gpus import THREAD_AXES
@@ -44,12 +45,10 @@ class GuardSingleThread(Pass):
         single = all_of(*(eq(a.var, 0) for a in several))
 
         def change(statement: Stmt) -> Stmt:
-            if not isinstance(statement, Block) or statement.name != ONCE:
+            if not isinstance(statement, Block) or not isinstance(statement.threads, OneThread):
                 return _lifted(statement, single)
-            tags = dict(statement.annotations)[ONCE]
-            inner = statement.body
-            names = tags if isinstance(tags, tuple) else ()
-            return _guarded(inner, all_of(*(eq(variables[str(t)], 0) for t in names)))
+            own = all_of(*(eq(variables[axis], 0) for axis in statement.threads.axes))
+            return _guarded(statement.body, own)
 
         repeated = _repeated(func.body)
         func = replace(func, body=transform(func.body, change))
@@ -65,7 +64,7 @@ def _repeated(body: Stmt) -> tuple[Uid, ...]:
 
     def visit(statement: Stmt, uid: Uid | None, *, once: bool) -> None:
         match statement:
-            case Block(name=name) if name == ONCE:
+            case Block(threads=OneThread()):
                 once = True
             case Block() | For(kind="serial" | "unrolled" | "vectorized"):
                 uid = statement.uid
@@ -109,8 +108,10 @@ def _lifted(statement: Stmt, single: Bool) -> Stmt:
     match statement:
         case For(kind=kind) if kind not in {"serial", "unrolled"}:
             return statement
-        case Block(annotations=notes) if any(key in {ACROSS, INTRINSIC} for key, _ in notes):
-            return statement  # several threads execute the combination or the instruction
+        case Block(threads=Partial() | Combined()):
+            return statement  # several threads execute the combination
+        case Block(annotations=notes) if any(key == INTRINSIC for key, _ in notes):
+            return statement  # and the instruction
         case Block() | Bind() | Let() | For() | Seq() | If(otherwise=None):
             parts = children(statement)
         case _:

@@ -300,7 +300,7 @@ class _Rewriter:
 
     def _around(self, one: _Sum, body: Stmt) -> Stmt:
         if one.block is not None:
-            body = replace(one.block, body=body, annotations=())
+            body = replace(one.block, body=body, annotations=(), threads=None)
         for tile in reversed(one.tiles):
             body = replace(tile, uid=self._mint(), body=body)
         return body

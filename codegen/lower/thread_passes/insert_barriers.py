@@ -17,6 +17,7 @@ from ....ir.analysis.thread_accesses import AccessKey, ThreadAccesses
 from ....ir.identity import Uid
 from ....ir.kernel_errors import AsyncOperationError, DivergentBarrierError
 from ....ir.loop.nodes import INTRINSIC, Block, PrimFunc
+from ....ir.loop.thread_roles import ACROSS_THREADS
 from ....ir.loop.visit import walk
 from ....ir.symbolic import Bool, Expr, Facts, Var, const_value, is_proved
 from ....ir.thread.function import ThreadFunc
@@ -37,7 +38,6 @@ from ....ir.thread.nodes import (
 from ....ir.thread.types import GLOBAL_POINTER, PointerType
 from ....ir.thread.visit import bodies, value_terms, walk as walk_statements, walk_values
 from ....schedules.launch.annotations import (
-    ACROSS,
     DISJOINT,
     IN_PLACE,
     REPEATED,
@@ -163,8 +163,11 @@ def _require_synchronous(kernel: ThreadFunc) -> None:
 def _opaque(func: PrimFunc) -> frozenset[Uid]:
     """Return the blocks whose threads exchange elements, by an instruction or in a reduction."""
     blocks = (s for s in walk(func.body) if isinstance(s, Block))
-    keys = {INTRINSIC, ACROSS}
-    return frozenset(b.uid for b in blocks if any(key in keys for key, _ in b.annotations))
+    return frozenset(
+        b.uid
+        for b in blocks
+        if INTRINSIC in dict(b.annotations) or isinstance(b.threads, ACROSS_THREADS)
+    )
 
 
 class _BarrierInsertion:

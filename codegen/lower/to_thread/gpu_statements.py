@@ -11,6 +11,7 @@ from ....ir.kernel_errors import KernelStatementError
 from ....ir.loop import nodes as loop
 from ....ir.loop.buffer_size import size_of
 from ....ir.loop.combiners import COMBINERS, Combiner
+from ....ir.loop.thread_roles import Atomic, Combined
 from ....ir.loop.visit import loads, walk as preorder
 from ....ir.sizes import storage_bytes
 from ....ir.symbolic import FALSE, TRUE, Var, as_expr, ceildiv, const_value
@@ -33,7 +34,6 @@ from ....ir.thread.nodes import (
 from ....ir.thread.operations.nvidia import TRAP
 from ....ir.thread.types import GLOBAL_POINTER, POINTER, SHARED_POINTER, VectorType
 from ....schedules.intrinsics.registry import intrinsic_of
-from ....schedules.launch.annotations import ACROSS, ATOMIC, SEPARATOR
 from ....schedules.launch.shared_memory import ALIGNMENT, alignment_of, partial_bytes, partial_name
 from ....schedules.launch.threads import Threads
 from ....target.gpus import THREAD, WARP
@@ -103,9 +103,8 @@ class ThreadLowering(StatementLowering):
             self._atomic = outer
             return
         if isinstance(statement, loop.Block):
-            across = dict(statement.annotations).get(ACROSS)
-            if isinstance(across, tuple):
-                self._combine(statement, tuple(map(str, across)), context)
+            if isinstance(statement.threads, Combined):
+                self._combine(statement, statement.threads, context)
                 return
             if intrinsic_of(statement) is not None:
                 self._tensor(statement, context)
@@ -114,9 +113,7 @@ class ThreadLowering(StatementLowering):
 
     @staticmethod
     def _is_atomic(statement: loop.Stmt) -> bool:
-        return isinstance(statement, loop.Block) and any(
-            key == ATOMIC for key, _ in statement.annotations
-        )
+        return isinstance(statement, loop.Block) and isinstance(statement.threads, Atomic)
 
     def _store(self, store: loop.Store, context: LoweringContext) -> None:
         update = update_of(store) if self._atomic else None
@@ -204,27 +201,23 @@ class ThreadLowering(StatementLowering):
         inner = replace(context, source=source)
         self.out.extend(expand(block, inner, self.memory, lane))
 
-    def _combine(
-        self, block: loop.Block, across: tuple[str, ...], context: LoweringContext
-    ) -> None:
+    def _combine(self, block: loop.Block, role: Combined, context: LoweringContext) -> None:
         """Combine the partial results of the threads, and store the total over each of them."""
-        op, named, *axes = across
-        names = named.split(SEPARATOR)
         found = {r.buffer.name: r for r in loads(block.body)}
-        if any(name not in found for name in names):
+        if any(name not in found for name in role.parts):
             return  # The total is unused in this version of the kernel.
-        parts = tuple(found[name] for name in names)
+        parts = tuple(found[name] for name in role.parts)
         elements = self._elements(context)
         own = tuple(elements.value(part) for part in parts)
         source = replace(context.source, uid=block.uid, name=block.name)
-        scratch = tuple(self._slots(block.uid, part.buffer, tuple(axes)) for part in parts)
+        scratch = tuple(self._slots(block.uid, part.buffer, role.axes) for part in parts)
         combine: Combination
         if block.reducer is None:
-            combine = Single(_COMBINERS[op], parts[0].dtype)
+            combine = Single(_COMBINERS[role.op], parts[0].dtype)
         else:
             combine = _Reduction(block.reducer, self, context)
         combination = ThreadReduction(self._threads, combine, scratch, source)
-        totals = combination.total(own, tuple(axes))
+        totals = combination.total(own, role.axes)
         self.out.extend(combination.out)
         for part, total in zip(parts, totals, strict=True):
             element = self.memory.access(part.buffer, part.indices, context)

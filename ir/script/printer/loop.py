@@ -35,6 +35,7 @@ from ...loop.ranges import range_of
 from ...loop.reducers import Reducing, scattering, without_lets
 from ...loop.regions import access_regions
 from ...loop.scans import Scanning, scanning
+from ...loop.thread_roles import role_text
 from ...symbolic import TRUE, Expr, Var, const_value
 from ..names import quote, tuple_text
 from .elements import Elements
@@ -229,6 +230,7 @@ class LoopPrinter:
     def _block(self, block: Block, outer: Origins) -> None:
         name = self._terms.check(block.name, "block")
         parts = [quote(name), *self._terms.keywords(block.annotations, LOOP_KEYS)]
+        parts += [role_text(block.threads)] if block.threads is not None else []
         parts += self._origins(block.origins, outer)
         with self._out.marked("block", block.uid, name):
             self._out.add(f"with block({', '.join(parts)}):")

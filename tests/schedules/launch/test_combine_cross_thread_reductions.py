@@ -88,7 +88,7 @@ def test_the_annotation_names_operation_buffer_and_axes():
     )
     text = text.replace("(n, 8)", "(n, 32)").replace("reduce(k)", "reduce(32, j * 8 + k)")
     first, second = both(NAME, text, GPU)
-    assert 'across=("add", "y_part", "threadIdx.x", "threadIdx.y")' in text_of(second)
+    assert 'threads=combined("add", "y_part", "threadIdx.x", "threadIdx.y")' in text_of(second)
     same_results(first, second, n=2)
 
 

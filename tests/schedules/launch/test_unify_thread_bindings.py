@@ -110,7 +110,7 @@ def test_axes_are_in_one_order():
 def test_a_statement_outside_of_an_axis_is_annotated(threads, serial, annotated):
     """Not if the axis has one thread."""
     first, second = both(NAME, FIRST.format(threads=threads, serial=serial), GPU)
-    assert ('once=("threadIdx.x",)' in text_of(second)) == annotated
+    assert ('threads=one("threadIdx.x")' in text_of(second)) == annotated
     same_results(first, second, n=2)
 
 

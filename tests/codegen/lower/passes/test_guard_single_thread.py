@@ -166,7 +166,7 @@ def total(x: Buffer[(n, 64), i32], y: InOut[(n,), i32]):
 """
     _, second = both(NAME, text, GPU)
     lines = [line.strip() for line in text_of(second).splitlines()]
-    combined = next(k for k, line in enumerate(lines) if "across=" in line)
+    combined = next(k for k, line in enumerate(lines) if "threads=combined" in line)
     assert combined < lines.index("if threadIdx_x == 0:")
 
 
