@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tilewright.codegen.llvm import assembly, emit_module
@@ -14,6 +15,8 @@ from tilewright.target import features, host
 from tilewright.target.target import Target
 
 from tests.benchmarks import exports, harness, peaks, probes
+from tests.benchmarks.kernels import convolution, matmul, rows
+from tests.benchmarks.kernels.case import Case, Goal
 
 FEATURES = {"avx2": ("avx2",), "avx512": ("avx512", *features.TENSOR_FEATURES)}
 
@@ -65,3 +68,63 @@ def test_parts_without_their_tool_are_named() -> None:
     assert part.available
     missing = exports.Part("wasm", exports.HOST, exports.program, tool="no-such-tool")
     assert not missing.available
+
+
+ROOF = rows.Limits(100.0, ((1 << 20, 50.0), (0, 10.0)))
+
+
+def case(result: float = 1.0) -> Case:
+    """A kernel of 1e6 operations whose exact result is 1."""
+    peers = {"peer": lambda: 1.0, "other": lambda: 1.0}
+    return Case("kernel", lambda: result, peers, np.array(1.0), 0.1, 10**6, 8, Goal(1.2, 0.9))
+
+
+def test_a_wrong_result_is_not_measured() -> None:
+    with pytest.raises(ArithmeticError, match="kernel: the error of ours is 5 times its bound"):
+        rows.measured(case(1.5), ROOF, ("peer",))
+
+
+@pytest.mark.parametrize(
+    ("ours", "peer", "outcome"),
+    [
+        (1.0, 1.3, "reached"),
+        (1.0, 1.1, "missed"),
+        (1.05e-5, 1.05e-5, "reached"),
+        (1.2e-5, 1.2e-5, "missed"),
+    ],
+)
+def test_a_row_is_compared_with_the_best_required_peer_or_the_roof(
+    ours: float, peer: float, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {"ours": [ours] * 50, "peer": [peer] * 50, "other": [peer / 2] * 50}
+    monkeypatch.setattr(rows, "sampled", lambda _runs, **_: times)
+    row = rows.measured(case(), ROOF, ("peer",))
+    assert (row.best, row.outcome) == ("peer", outcome)
+    assert row.middle == pytest.approx(peer / ours)
+
+
+def test_rows_with_wide_intervals_are_repeated_and_then_undecided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[float] = []
+
+    def sampled(_runs: object, *, seconds: float) -> dict[str, list[float]]:
+        calls.append(seconds)
+        return {"ours": [1.0, 2.0] * 4, "peer": [1.5] * 8, "other": [1.5] * 8}
+
+    monkeypatch.setattr(rows, "sampled", sampled)
+    assert rows.measured(case(), ROOF, ("peer",)).outcome == "undecided"
+    assert calls == [1.0, 2.0, 4.0]
+
+
+def test_the_roof_is_that_of_the_level_that_the_bytes_fit_into() -> None:
+    small, large = (
+        Case("k", int, {}, 0, 1, 0, size, Goal(1, 1)) for size in (1 << 20, (1 << 20) + 10)
+    )
+    assert ROOF.seconds(small) == pytest.approx((1 << 20) / 50e9)
+    assert ROOF.seconds(large) == pytest.approx(((1 << 20) + 10) / 10e9)
+
+
+@pytest.mark.parametrize("family", [convolution.LAYERS, matmul.STATIC, matmul.ROWS])
+def test_rows_have_different_names(family: tuple[object, ...]) -> None:
+    assert len(set(map(str, family))) == len(family) >= 12

@@ -1,4 +1,4 @@
-"""How the threads of a GPU kernel execute a block. Launch passes set it; no step does."""
+"""The roles of threads in the execution of a block. Launch passes set them; no step does."""
 
 from __future__ import annotations
 

@@ -50,10 +50,10 @@ def limit_threads(count: int) -> None:
     os.environ.update(PEER_FEATURES.get(host_cap() or "", {}))
 
 
-def interleaved(
+def sampled(
     runs: Mapping[str, Callable[[], object]], *, seconds: float = 1.5, least: int = 7
-) -> dict[str, float]:
-    """Return the median time of each function in seconds, from interleaved calls.
+) -> dict[str, list[float]]:
+    """Return the times of interleaved calls of each function in seconds.
 
     Interleaving exposes all functions to the same changes of the machine's speed.
     """
@@ -67,6 +67,14 @@ def interleaved(
             start = perf_counter()
             run()
             times[name].append(perf_counter() - start)
+    return times
+
+
+def interleaved(
+    runs: Mapping[str, Callable[[], object]], *, seconds: float = 1.5, least: int = 7
+) -> dict[str, float]:
+    """Return the median time of each function in seconds, from interleaved calls."""
+    times = sampled(runs, seconds=seconds, least=least)
     return {name: statistics.median(found) for name, found in times.items()}
 
 
@@ -118,7 +126,13 @@ def arguments(description: str) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--threads", type=int, default=1, help="threads of every library")
     parser.add_argument("--only", default="", help="run the parts whose names contain this")
-    return parser.parse_args()
+    parser.add_argument(
+        "--path", default="", choices=["", *PEER_FEATURES], help="cap all libraries at instructions"
+    )
+    options = parser.parse_args()
+    if options.path:
+        os.environ["TILEWRIGHT_HOST_FEATURES"] = options.path
+    return options
 
 
 def write_json(path: Path | None, figures: Mapping[str, object]) -> None:
