@@ -94,9 +94,9 @@ def schedule_convolution(sch: Schedule, function: FunctionRef) -> None:
     dtype = pattern.block.writes[0].buffer.dtype
     if dtype.is_packed or dtype.is_complex:
         raise RuleNotApplicableError(f"a register tile has no accumulators of dtype {dtype.name}")
-    tile = tile_of(pattern, machine)
+    tile = tile_of(pattern, machine, packed=is_weight(sch, name, pattern.weight.buffer))
     conv = block_ref(name, pattern.block)
-    copies = _contiguous(sch, conv, pattern)
+    copies = [] if tile.by_channels else _contiguous(sch, conv, pattern)
     copies += _packed(sch, conv, pattern, tile)
     _tiled(sch, conv, pattern, tile)
     for copy in (*(block_ref(name, b) for b in pattern.prologue), *copies):
@@ -160,15 +160,17 @@ def _tiled(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolutio
     row, rows = _part(sch, row, tile.rows)
     first, second = (channel, row) if tile.weights_first else (row, channel)
     outer = [x for x in (*lead, first, second, strips) if x is not None]
-    inner = [x for x in (rows, channels) if x is not None]
-    sch.reorder((*outer, *inner, strip))
+    tiled = (rows, strip, channels) if tile.by_channels else (rows, channels, strip)
+    inner = tuple(x for x in tiled if x is not None)
+    sch.reorder((*outer, *inner))
     sch.compute_at(conv, strips)
     sums = written(sch, conv)
     sch.set_scope(sums, "local")
-    if tile.masked:
-        sch.transform_layout(sums, _in_vectors(len(result), tile.lanes))
+    if tile.masked or tile.by_channels:
+        dim = at if tile.by_channels else len(result) - 1
+        sch.transform_layout(sums, _in_vectors(len(result), dim, tile.lanes))
     _sums(sch, conv, pattern, tile)
-    _lanes(sch, (*inner, strip), tile)
+    _lanes(sch, inner, tile)
     many = [x for x in outer if const_value(sch.state.loop(x).extent) != 1]
     sch.parallel(many[0] if many else outer[0])
 
@@ -188,11 +190,11 @@ def _part(sch: Schedule, loop: LoopRef | None, size: int) -> tuple[LoopRef | Non
     return outer, inner
 
 
-def _in_vectors(rank: int, lanes: int) -> IndexMap:
-    """Return the map that stores each row of a tile in whole vectors, so that rows are aligned."""
+def _in_vectors(rank: int, dim: int, lanes: int) -> IndexMap:
+    """Return the map that stores a dimension of a tile in whole vectors, which are aligned."""
     inputs = tuple(var(f"d{k}", lower=0) for k in range(rank))
-    *dims, column = inputs
-    return IndexMap(inputs, (*dims, column // lanes, column % lanes))
+    own, others = inputs[dim], (*inputs[:dim], *inputs[dim + 1 :])
+    return IndexMap(inputs, (*others, own // lanes, own % lanes))
 
 
 def _sums(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: ConvolutionTile) -> None:
@@ -209,7 +211,8 @@ def _sums(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolution
     channel = (pattern.channel,) if tile.channels > 1 else ()
     if not terms:
         raise RuleNotApplicableError(f"function {conv.function!r} adds one term per element")
-    own = [x for x in map(loop, (*row, *channel, pattern.column)) if x is not None]
+    vector = (pattern.column, *channel) if tile.by_channels else (*channel, pattern.column)
+    own = [x for x in map(loop, (*row, *vector)) if x is not None]
     sch.reorder((*terms, *own))
     init = sch.decompose_reduction(conv, terms[0])
     _lanes(sch, tuple(sch.get_loops(init)[-len(own) :]), tile)
@@ -220,14 +223,14 @@ def _sums(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolution
 
 
 def _lanes(sch: Schedule, loops: tuple[LoopRef, ...], tile: ConvolutionTile) -> None:
-    """Unroll the rows and channels of a tile, and vectorize its columns."""
-    *others, column = loops
+    """Unroll the loops of a tile but the innermost, and vectorize that."""
+    *others, lanes = loops
     for loop in others:
         sch.unroll(loop)
-    if tile.masked and tile.columns > tile.lanes:
-        vectors, column = sch.split(column, factors=(None, tile.lanes))
+    if tile.masked and (tile.channels if tile.by_channels else tile.columns) > tile.lanes:
+        vectors, lanes = sch.split(lanes, factors=(None, tile.lanes))
         sch.unroll(vectors)
-    sch.vectorize(column)
+    sch.vectorize(lanes)
 
 
 def _last(sch: Schedule, conv: BlockRef, pattern: Convolution) -> BlockRef:

@@ -16,11 +16,20 @@ RESERVED: Final = 4
 MAX_VECTORS: Final = 7
 """The most vectors of a strip."""
 
+MAX_CHANNEL_VECTORS: Final = 4
+"""The most vectors of channels."""
+
 CHAINS: Final = 8
 """The independent sums that hide the latency of multiply-adds: two units, of four cycles each."""
 
 MAX_UNROLLED: Final = 320
 """The most multiply-adds of an unrolled window."""
+
+PARTIAL: Final = 1.05
+"""The factor of a partial tile, which has its own code."""
+
+STORED: Final = 2.0
+"""The time of storing an element of a vector of channels, in multiply-adds of a vector."""
 
 WIDE_BITS: Final = 512
 """The width of a vector as long as a cache line, of which an unaligned load reads two."""
@@ -36,8 +45,10 @@ class ConvolutionTile:
         The number of rows, channels, and columns of the result.
     lanes : int
         The number of elements of a vector register.
+    by_channels : bool
+        Whether a vector holds channels, instead of columns.
     masked : bool
-        Whether columns are whole vectors, of which a part may be unused.
+        Whether tiles are whole vectors, of which a part may be unused.
     weights_first : bool
         Whether the weights of a tile of channels are used for all rows before those of the next.
     unrolled : bool
@@ -48,59 +59,111 @@ class ConvolutionTile:
     channels: int
     columns: int
     lanes: int
+    by_channels: bool
     masked: bool
     weights_first: bool
     unrolled: bool
 
 
-def tile_of(pattern: Convolution, machine: Machine) -> ConvolutionTile:
-    """Return the tile of the least estimated time for the sizes that are known."""
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A number of channels and columns, with its estimated time per multiply-add."""
+
+    channels: int
+    columns: int
+    vectors: int
+    by_channels: bool
+    time: float
+
+    @property
+    def order(self) -> tuple[float, int]:
+        """The time, then the size of the code."""
+        return self.time, -self.vectors
+
+
+def tile_of(pattern: Convolution, machine: Machine, *, packed: bool) -> ConvolutionTile:
+    """Return the tile of the least estimated time for the sizes that are known.
+
+    Parameters
+    ----------
+    pattern : Convolution
+        The convolution.
+    machine : Machine
+        The vector registers.
+    packed : bool
+        Whether the weights can be stored by channels ahead of the call.
+    """
     dtype = pattern.block.writes[0].buffer.dtype
     lanes, sums = machine.lanes(dtype), machine.registers - RESERVED
-    width = const_value(pattern.column.extent)
     wide = machine.vector_bits >= WIDE_BITS
-    options = list(_options(pattern, lanes, sums))
-    channels, vectors = min(options, key=lambda o: _time(pattern, o, lanes, wide=wide))
-    whole = width is not None and _is_whole(width, lanes) and -(-width // lanes) == vectors
-    rows = _rows(pattern, sums // (channels * vectors)) if channels * vectors < CHAINS else 1
-    columns = width if whole and width is not None else vectors * lanes
+    options = list(_by_columns(pattern, lanes, sums, wide=wide))
+    if packed:
+        options += _by_channels(pattern, lanes, sums)
+    best = min(options, key=lambda option: option.order)
+    rows = _rows(pattern, sums // best.vectors) if best.vectors < CHAINS else 1
+    width, columns = const_value(pattern.column.extent), best.columns
+    if best.by_channels:
+        extent = const_value(pattern.channel.extent)
+        masked = extent is None or extent % best.channels != 0
+    else:
+        count = columns // lanes
+        masked = width is None or not _is_whole(width, lanes) or -(-width // lanes) != count
+        columns = columns if masked or width is None else width
     window = const_value(product(v.extent for v in pattern.terms))
-    unrolled = window is not None and window * rows * channels * vectors <= MAX_UNROLLED
+    unrolled = window is not None and window * rows * best.vectors <= MAX_UNROLLED
     return ConvolutionTile(
-        rows, channels, columns, lanes, not whole, _weights_first(pattern), unrolled
-    )
+        rows, best.channels, columns, lanes, best.by_channels, masked, _weights_first(pattern),
+        unrolled,
+    )  # fmt: skip
 
 
-def _options(pattern: Convolution, lanes: int, sums: int) -> Iterator[tuple[int, int]]:
-    """Yield numbers of channels, and of vectors of columns, whose sums fit the registers."""
-    extent = const_value(pattern.channel.extent)
+def _by_columns(pattern: Convolution, lanes: int, sums: int, *, wide: bool) -> Iterator[_Option]:
+    """Yield the tiles of channels and of vectors of columns whose sums fit the registers."""
+    extent, width = const_value(pattern.channel.extent), const_value(pattern.column.extent)
     known = [size for size in (extent, pattern.shared) if size is not None]
     most = min(known, default=sums)
-    width = const_value(pattern.column.extent)
+    chains = CHAINS if pattern.shared != 1 else 1
     for vectors in range(1, MAX_VECTORS + 1):
         if vectors > 1 and width is not None and (vectors - 1) * lanes >= width:
             return
         if vectors > sums or (width is None and vectors > 2):
             return
         for channels in range(1, min(most, sums // vectors) + 1):
-            if pattern.shared is None or pattern.shared % channels == 0:
-                yield channels, vectors
+            if pattern.shared is not None and pattern.shared % channels != 0:
+                continue
+            products, reads = channels * vectors, channels + vectors * (2 if wide else 1)
+            time = max(products, reads, chains) / products * _excess(extent, channels)
+            if extent is not None and extent % channels:
+                time *= PARTIAL
+            time *= _excess(width, vectors * lanes)
+            yield _Option(channels, vectors * lanes, products, by_channels=False, time=time)
 
 
-def _time(
-    pattern: Convolution, option: tuple[int, int], lanes: int, *, wide: bool
-) -> tuple[float, int]:
-    """Return the estimated time of a multiply-add of the result, and the code size."""
-    channels, vectors = option
-    products, reads = channels * vectors, channels + vectors * (2 if wide else 1)
-    time = max(products, reads, CHAINS if pattern.shared != 1 else 1) / products
+def _by_channels(pattern: Convolution, lanes: int, sums: int) -> Iterator[_Option]:
+    """Yield the tiles of columns and of vectors of channels whose sums fit the registers.
+
+    Each element of the image is multiplied by a vector of weights. The columns of a tile divide a
+    row, so that no column of a tile is unused.
+    """
     extent, width = const_value(pattern.channel.extent), const_value(pattern.column.extent)
-    if extent is not None:
-        time *= -(-extent // channels) * channels / extent
-        time *= 1 if extent % channels == 0 else 1.05  # the partial tile has its own code
-    if width is not None:
-        time *= -(-width // (vectors * lanes)) * vectors * lanes / width
-    return time, -products
+    terms = const_value(product(v.extent for v in pattern.terms))
+    if extent is None or width is None or terms is None or extent < lanes:
+        return
+    for vectors in range(1, MAX_CHANNEL_VECTORS + 1):
+        channels = vectors * lanes
+        if pattern.shared is not None and pattern.shared % channels != 0:
+            return
+        for columns in range(1, min(width, sums // vectors) + 1):
+            if width % columns == 0:
+                products, reads = columns * vectors, columns + vectors
+                time = max(products, reads, CHAINS) / products + STORED * lanes / terms
+                time *= _excess(extent, channels)
+                yield _Option(channels, columns, products, by_channels=True, time=time)
+
+
+def _excess(extent: int | None, size: int) -> float:
+    """Return the elements of whole tiles relative to the extent that they cover."""
+    return 1.0 if extent is None else -(-extent // size) * size / extent
 
 
 def _is_whole(width: int, lanes: int) -> bool:

@@ -37,6 +37,13 @@ CASES = {
     "depthwise with two filters": (1, 4, 4, 8, (5, 16), (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
     "one dimension": (2, 6, 1, 10, (35,), (5,), (1,), (2, 2), (1,)),
     "one dimension, strided": (1, 6, 1, 10, (36,), (3,), (2,), (1, 1), (1,)),
+    "narrow": (1, 4, 1, 32, (5, 7), (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    "narrow, partial channels": (1, 4, 1, 37, (5, 7), (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    "narrow, strided": (2, 4, 1, 48, (9, 13), (3, 3), (2, 2), (1, 1, 1, 1), (1, 1)),
+    "narrow, dilated": (1, 3, 1, 64, (9, 7), (3, 3), (1, 1), (2, 2, 2, 2), (2, 2)),
+    "narrow, grouped": (1, 32, 2, 32, (4, 5), (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    "narrow, one by one": (2, 40, 1, 40, (3, 3), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+    "narrow, one dimension": (2, 40, 1, 64, (11,), (3,), (1,), (0, 0), (1,)),
     "three dimensions": (1, 3, 1, 6, (4, 5, 18), (3, 3, 3), (1, 1, 1), (1,) * 6, (1, 1, 1)),
 }
 SYMBOLIC = {
@@ -154,6 +161,28 @@ def test_an_empty_dimension(at) -> None:
     else:
         bias = np.maximum(np.broadcast_to(b, found.shape), 0)
         np.testing.assert_array_equal(found, bias)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.startswith("narrow")])
+def test_vectors_hold_channels_if_rows_are_narrow(case) -> None:
+    module, _, _ = program(CASES[case])
+    sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    sch.default_schedule()
+    blocks = ((f.name, b) for f in sch.module.prims for b in sch.state.tree(f.name).blocks.values())
+    found = ((f, b.name) for f, b in blocks if any(v.kind == "reduce" for v in b.iters))
+    function, block = next(found)
+    sums = sch.get_block(block, function)
+    lanes = sch.state.loop(sch.get_loops(sums)[-1])
+    item = next(v for v in sch.state.block(sums).iters if lanes.var in v.binding.free)
+    assert (lanes.kind, item.var.name) == ("vectorized", "vo")
+
+
+def test_weights_that_are_arguments_are_not_stored_by_channels() -> None:
+    module, _, _ = program(CASES["narrow"], weight=False)
+    sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    sch.default_schedule()
+    assert "schedule_convolution" in str(sch.trace)
+    assert "hoist_block" not in str(sch.trace)
 
 
 def test_the_steps_of_a_strided_convolution(golden) -> None:
