@@ -33,6 +33,7 @@ from ..symbolic import (
     linear_form,
     simplify,
     substitute,
+    var,
 )
 from .enclosing import Enclosing, Guard, enclosing, statements_around
 from .facts_at import assuming
@@ -140,10 +141,12 @@ def dependent_bindings(tree: Tree, block: Block) -> Bool | None:
 
     For ``spatial(16, i), spatial(32, 2 * i)``, the second variable is always twice the first, so
     most pairs of the domain do not run. Return None if the bindings are independent, as
-    ``spatial(4, i // 4), spatial(4, i % 4)`` are.
+    ``spatial(4, i // 4), spatial(4, i % 4)`` are. A relation that holds only because a loop has one
+    iteration, as between ``spatial(4, i + r), reduce(4, r)`` for ``i in range(1)``, is none.
     """
     found = enclosing(tree, block)
     once = {v: as_expr(0) for v, extent in found.extents.items() if const_value(extent) == 1}
+    repeated = {v: var(v.name, lower=0) for v in once}
     extents = {v: extent for v, extent in found.extents.items() if v not in once}
     bindings = [substitute(b, once) for b in found.bindings]
     used = [v for b in bindings for v in free_vars(b) & extents.keys()]
@@ -151,9 +154,16 @@ def dependent_bindings(tree: Tree, block: Block) -> Bool | None:
         return None
     pairs = zip(bindings, found.iters, strict=True)
     equations = [Equation(binding, v.var, v.extent) for binding, v in pairs]
-    for equation in invert(equations, extents, tree.facts(block.body)).dependent:
-        if not free_vars(equation.term).isdisjoint(v.var for v in found.iters):
-            return eq(equation.term, equation.value)
+    facts = tree.facts(block.body)
+    bound = {
+        v.var: substitute(binding, repeated)
+        for v, binding in zip(found.iters, found.bindings, strict=True)
+    }
+    for equation in invert(equations, extents, facts).dependent:
+        relation = eq(equation.term, equation.value)
+        related = not free_vars(equation.term).isdisjoint(bound)
+        if related and (not once or is_proved(substitute(relation, bound), facts)):
+            return relation
     return None
 
 

@@ -327,3 +327,25 @@ def test_reductions_in_order_are_vectorized_across_elements(mode, update, target
         sch.schedule_kernel("random")
         kinds = [sch.state.loop(loop).kind for loop in sch.get_loops("y")]
         assert kinds == ["parallel", "serial", "serial", "vectorized"]
+
+
+POLYNOMIAL = """
+{symbols}
+@prim_func
+def random(a: Buffer[({n},), f32], b: Buffer[(4,), f32], y: InOut[({n} + 3,), f32]):
+    for i in range({n}):
+        for r in range(4):
+            with block("product"):
+                vo, vk = {kinds[0]}({n} + 3, i + r), {kinds[1]}(4, r)
+                y[vo] = y[vo] + a[vo - vk] * b[vk]
+"""
+
+
+@pytest.mark.parametrize("target", [CPU, SIMT], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("kinds", [("ordered", "ordered"), ("spatial", "reduce")])
+def test_a_product_of_polynomials_with_one_coefficient(kinds, target):
+    agrees_everywhere(POLYNOMIAL.format(symbols="", n=1, kinds=kinds), target)
+    symbolic = POLYNOMIAL.format(symbols='n = symbols("n", lower=1)', n="n", kinds=kinds)
+    sch = Schedule(parse(symbolic), target)
+    sch.specialize("random", "n", 1, 1)
+    assert violations(sch.module) == ()

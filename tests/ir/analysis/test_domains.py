@@ -72,6 +72,31 @@ def test_dependent_bindings(bindings, relation):
     assert (None if found is None else str(found)) == relation
 
 
+@pytest.mark.parametrize(
+    ("bindings", "relation"),
+    [
+        ("spatial(4, i + r), reduce(4, r)", None),
+        ("spatial(4, r), reduce(4, r + 2 * i)", None),
+        ("spatial(4, i + r), reduce(8, 2 * (i + r))", "v1 * 2 == v2"),
+        ("spatial(4, r), reduce(4, r)", "v1 == v2"),
+        ("spatial(1, i), reduce(4, r)", None),
+    ],
+)
+def test_relations_that_hold_because_a_loop_has_one_iteration_are_none(bindings, relation):
+    text = f"""
+@prim_func(scheduled=True)
+def f(x: Buffer[(8,), f32], y: InOut[(8,), f32]):
+    for i in range(1):
+        for r in range(4):
+            with block("s"):
+                v1, v2 = {bindings}
+                y[v1] += x[v2]
+"""
+    function = parse(text).prim("f")
+    found = dependent_bindings(tree_of(function), tree_of(function).outermost_blocks()[0])
+    assert (None if found is None else str(found)) == relation
+
+
 def test_bindings_of_loops_with_one_iteration_are_independent():
     text = """
 n = symbols("n", lower=0)
