@@ -29,6 +29,7 @@ from .passes.guard_single_thread import GuardSingleThread
 from .passes.lift_tail_guards import LiftTailGuards
 from .passes.lift_uniform_guards import LiftUniformGuards
 from .passes.mark_disjoint_writes import MarkDisjointWrites
+from .passes.pad_vector_rows import PadVectorRows
 from .passes.prune_branches import PruneBranches
 from .passes.strip_mine import StripMine
 from .passes.sum_in_blocks import SumInBlocks
@@ -50,6 +51,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     GuardSingleThread(),
     MarkDisjointWrites(),
     StripMine(),
+    PadVectorRows(),
     TightenLoopBounds(),
     PruneBranches(),
     VectorizeAccumulators(),

@@ -158,8 +158,8 @@ def _tiled(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolutio
     channel, channels = _part(sch, dims[at], tile.channels)
     *lead, row = [x for k, x in enumerate(dims[:-1]) if k != at] or [None]
     row, rows = _part(sch, row, tile.rows)
-    first, second = (channel, row) if tile.weights_first else (row, channel)
-    outer = [x for x in (*lead, first, second, strips) if x is not None]
+    tiles = (channel, *lead, row) if tile.weights_first else (*lead, row, channel)
+    outer = [x for x in (*tiles, strips) if x is not None]
     tiled = (rows, strip, channels) if tile.by_channels else (rows, channels, strip)
     inner = tuple(x for x in tiled if x is not None)
     sch.reorder((*outer, *inner))

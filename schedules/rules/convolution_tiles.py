@@ -19,6 +19,9 @@ MAX_VECTORS: Final = 7
 MAX_CHANNEL_VECTORS: Final = 4
 """The most vectors of channels."""
 
+BROADCAST: Final = 2
+"""The registers for an element of the image, and for an intermediate value."""
+
 CHAINS: Final = 8
 """The independent sums that hide the latency of multiply-adds: two units, of four cycles each."""
 
@@ -98,7 +101,7 @@ def tile_of(pattern: Convolution, machine: Machine, *, packed: bool) -> Convolut
     wide = machine.vector_bits >= WIDE_BITS
     options = list(_by_columns(pattern, lanes, sums, wide=wide))
     if packed:
-        options += _by_channels(pattern, lanes, sums)
+        options += _by_channels(pattern, lanes, machine.registers)
     best = min(options, key=lambda option: option.order)
     rows = _rows(pattern, sums // best.vectors) if best.vectors < CHAINS else 1
     width, columns = const_value(pattern.column.extent), best.columns
@@ -139,11 +142,11 @@ def _by_columns(pattern: Convolution, lanes: int, sums: int, *, wide: bool) -> I
             yield _Option(channels, vectors * lanes, products, by_channels=False, time=time)
 
 
-def _by_channels(pattern: Convolution, lanes: int, sums: int) -> Iterator[_Option]:
+def _by_channels(pattern: Convolution, lanes: int, registers: int) -> Iterator[_Option]:
     """Yield the tiles of columns and of vectors of channels whose sums fit the registers.
 
-    Each element of the image is multiplied by a vector of weights. The columns of a tile divide a
-    row, so that no column of a tile is unused.
+    Each element of the image is multiplied by vectors of weights, which stay in registers beside
+    the sums. The columns of a tile divide a row, so that no column of a tile is unused.
     """
     extent, width = const_value(pattern.channel.extent), const_value(pattern.column.extent)
     terms = const_value(product(v.extent for v in pattern.terms))
@@ -153,11 +156,12 @@ def _by_channels(pattern: Convolution, lanes: int, sums: int) -> Iterator[_Optio
         channels = vectors * lanes
         if pattern.shared is not None and pattern.shared % channels != 0:
             return
+        sums = registers - vectors - BROADCAST
         for columns in range(1, min(width, sums // vectors) + 1):
             if width % columns == 0:
                 products, reads = columns * vectors, columns + vectors
                 time = max(products, reads, CHAINS) / products + STORED * lanes / terms
-                time *= _excess(extent, channels)
+                time *= _excess(extent, channels) * (1 if extent % channels == 0 else PARTIAL)
                 yield _Option(channels, columns, products, by_channels=True, time=time)
 
 
@@ -177,7 +181,7 @@ def _rows(pattern: Convolution, most: int) -> int:
     if not pattern.rows:
         return 1
     extent = const_value(pattern.rows[-1].extent)
-    limit = max(1, min(most, CHAINS // 2))
+    limit = max(1, min(most, CHAINS))
     if extent is None:
         return limit
     return max(k for k in range(1, limit + 1) if extent % k == 0)

@@ -14,12 +14,26 @@ from .context import LoweringContext
 
 ZERO: Final = as_expr(0)
 
+ALIGNMENT: Final = 64
+"""The alignment of temporaries of a CPU in bytes."""
+
 
 def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
     """Return the strides in elements; row-major if the buffer has no explicit strides."""
     if buffer.strides is not None:
         return buffer.strides
     return tuple(product(buffer.shape[k + 1 :]) for k in range(buffer.rank))
+
+
+def allocated_bytes(buffer: Buffer) -> int | None:
+    """Return the bytes of a temporary in registers or on the stack; None if they are symbolic.
+
+    The last row of a temporary with strides is allocated in whole vectors, as its other rows are.
+    """
+    size = const_value(size_of(buffer))
+    if size is None or buffer.strides is None or buffer.scope != "local":
+        return size
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,7 @@ class ElementAddress:
 
     def private(self, lanes: int) -> bool:
         """Return whether all lanes are in a register tile, so masked lanes may be accessed, too."""
-        size = const_value(size_of(self.buffer))
+        size = allocated_bytes(self.buffer)
         if self.buffer.scope != "local" or size is None or not self.contiguous:
             return False
         last = lanes * self.buffer.dtype.alignment

@@ -14,7 +14,7 @@ from ....ir.loop.combiners import COMBINERS, Combiner
 from ....ir.loop.thread_roles import Atomic, Combined
 from ....ir.loop.visit import loads, walk as preorder
 from ....ir.sizes import storage_bytes
-from ....ir.symbolic import FALSE, TRUE, Var, as_expr, ceildiv, const_value
+from ....ir.symbolic import FALSE, TRUE, Var, as_expr, ceildiv
 from ....ir.thread.nodes import (
     Address,
     Allocate,
@@ -38,6 +38,7 @@ from ....schedules.launch.shared_memory import ALIGNMENT, alignment_of, partial_
 from ....schedules.launch.threads import Threads
 from ....target.gpus import THREAD, WARP
 from .bounds_checks import Access
+from .buffer_addresses import allocated_bytes
 from .context import Lanes, LoweringContext
 from .element_values import Elements
 from .gpu_addresses import POINTERS, GpuBufferAddresses
@@ -90,7 +91,7 @@ class ThreadLowering(StatementLowering):
                 self.temporaries.append(ScratchTemporary(buffer.name, size_of(buffer), self.bytes))
                 self.bytes += ceildiv(size_of(buffer), LINE) * LINE
                 continue
-            size = const_value(size_of(buffer)) or 0
+            size = allocated_bytes(buffer) or 0
             if buffer.scope == "fragment":
                 size = storage_bytes(fragment_size(buffer), buffer.dtype)
             self.allocations.append(Allocate(self.memory.add(buffer), size, alignment_of(buffer)))

@@ -14,14 +14,12 @@ from typing import Final
 from ....ir.loop.buffer_size import size_of
 from ....ir.loop.nodes import Buffer, For, PrimFunc, Stmt as LoopStmt
 from ....ir.loop.visit import children, loads, stores
-from ....ir.symbolic import Expr, Facts, Var, as_expr, ceildiv, const_value, var
+from ....ir.symbolic import Expr, Facts, Var, as_expr, ceildiv, var
 from ....ir.thread.nodes import Allocate, Assign, Offset, Reg, Stmt
 from ....ir.thread.types import POINTER
 from ..analysis.lifetimes import LiveRange, live_ranges, on_stack
-from .buffer_addresses import BufferAddresses
+from .buffer_addresses import ALIGNMENT, BufferAddresses, allocated_bytes
 from .shared_offsets import Request, shared_offsets
-
-ALIGNMENT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class Scratch:
 
     def _allocate(self, buffer: Buffer, start: Expr) -> Stmt:
         base = self._memory.add(buffer)
-        size = const_value(size_of(buffer))
+        size = allocated_bytes(buffer)
         if buffer in self._stack and size is not None:
             return Allocate(base, size, max(buffer.alignment, ALIGNMENT))
         return Assign(base, Offset(self.pointer, start + self._offsets[buffer]))
