@@ -24,7 +24,8 @@ class Convolution:
     and ``epilogue`` those after it, in order. ``column`` is the iteration variable x of adjacent
     elements of the result, which only the last index of the image contains, with the factor
     ``stride``. ``channel`` is the iteration variable o that the weights are indexed by: groups of
-    ``shared`` adjacent channels read the same elements of the image; None for all channels.
+    ``shared`` adjacent channels read the same elements of the image; None for all channels. A
+    product of matrices is a convolution whose windows have one element.
     """
 
     prologue: tuple[Block, ...]
@@ -36,6 +37,11 @@ class Convolution:
     weight: Load
     stride: int
     shared: int | None
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether a window may have several elements."""
+        return self.image.indices[-1] != self.column.var
 
     @property
     def rows(self) -> tuple[IterVar, ...]:
@@ -127,9 +133,10 @@ def _windows(
     if not isinstance(image, Load) or not isinstance(weight, Load):
         return None
     terms = {v.var for v in block.iters if v.kind == "reduce"}
-    channels = [i for i in weight.indices if i in result]
-    plain = all(isinstance(i, Var) for i in weight.indices)
-    if not plain or len(channels) != 1 or set(weight.indices) != {*terms, channels[0]}:
+    indices = [i for i in weight.indices if const_value(i) != 0]
+    channels = [i for i in indices if i in result]
+    plain = all(isinstance(i, Var) for i in indices)
+    if not plain or len(channels) != 1 or set(indices) != {*terms, channels[0]}:
         return None
     channel, column = channels[0], result[-1]
     if not (isinstance(column, Var) and isinstance(channel, Var)) or column is channel:
@@ -139,7 +146,9 @@ def _windows(
     if form is None or column not in last.free or any(column in i.free for i in others):
         return None
     stride = const_value(form.coefficients[column])
-    if stride is None or stride < 1 or not form.rest.free <= terms or not form.rest.free:
+    if stride is None or stride < 1 or not form.rest.free <= terms:
+        return None
+    if not form.rest.free and (stride > 1 or const_value(form.rest) != 0):
         return None
     return column, channel, stride, _shared(image, channel)
 

@@ -95,6 +95,8 @@ def schedule_convolution(sch: Schedule, function: FunctionRef) -> None:
     if dtype.is_packed or dtype.is_complex:
         raise RuleNotApplicableError(f"a register tile has no accumulators of dtype {dtype.name}")
     tile = tile_of(pattern, machine, packed=is_weight(sch, name, pattern.weight.buffer))
+    if not pattern.has_windows and not tile.by_channels:
+        raise RuleNotApplicableError(f"function {name!r} is a product of matrices")
     conv = block_ref(name, pattern.block)
     copies = [] if tile.by_channels else _contiguous(sch, conv, pattern)
     copies += _packed(sch, conv, pattern, tile)

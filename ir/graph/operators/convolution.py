@@ -151,10 +151,11 @@ def _define(low: Lowering, x: Source, windows: Windows, name: str) -> None:
     wide = accumulator(out.dtype)
     target = out if wide == out.dtype else low.builder.temporary("partial", out.shape, wide)
     rank = len(windows.kernel)
+    pointwise = groups == 1 and windows.pointwise
 
     def value(*indices: Expr) -> Element:
         batch, channel, *window = indices[: out.rank]
-        part, *at = indices[out.rank :]
+        part, *at = indices[out.rank :] + (as_expr(0),) * (rank if pointwise else 0)
         group = _group(channel, w.shape[0], groups)
         own = group * w.shape[1] + part
         image = windows.element(x, (batch, own), window, at)
@@ -162,7 +163,8 @@ def _define(low: Lowering, x: Source, windows: Windows, name: str) -> None:
 
     letters = [f"d{k}" for k in range(rank)] if rank > 2 else ["y", "x"][-rank:]
     names = ("n", "o", *letters, "c", *(f"k{letter}" for letter in letters))
-    low.builder.reduce(target, w.shape[1:], value, name=name, names=names)
+    terms = w.shape[1:2] if pointwise else w.shape[1:]
+    low.builder.reduce(target, terms, value, name=name, names=names[: out.rank + len(terms)])
     if target is not out:
         read = buffer_source(target)
         low.builder.compute(out, lambda *i: cast_to(out.dtype, read(*i)), name="rounded")

@@ -9,7 +9,18 @@ from typing import Final
 import numpy as np
 
 from ...loop.nodes import Condition, Element, Number, Where
-from ...symbolic import Bool, Expr, Facts, all_of, as_expr, ceildiv, evaluate, is_proved, minimum
+from ...symbolic import (
+    Bool,
+    Expr,
+    Facts,
+    all_of,
+    as_expr,
+    ceildiv,
+    const_value,
+    evaluate,
+    is_proved,
+    minimum,
+)
 from .errors import OperatorAttributeError
 from .evaluation import Array
 from .lowering import Lowering, Source, buffer_source
@@ -57,6 +68,12 @@ class Windows:
     def spans(self) -> tuple[Expr, ...]:
         """The distance between the first and the last element of a window."""
         return tuple((k - 1) * d for k, d in zip(self.kernel, self.dilation, strict=True))
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether each window is one element of the image, in the same order."""
+        whole = all(const_value(k) == 1 for k in self.kernel) and set(self.strides) == {1}
+        return whole and not any((*self.before, *self.after))
 
     def counts(self, sizes: Sequence[Expr]) -> tuple[Expr, ...]:
         """Return the number of windows in each dimension of an image."""
