@@ -186,7 +186,9 @@ SYSTEM_LAST: Final = 72
 """The end of the last OpenMP region in nanoseconds."""
 SYSTEM_POOL: Final = 80
 """The address of the thread pool, or null."""
-SYSTEM_SIZE: Final = 88
+SYSTEM_ADVISE: Final = 88
+"""``madvise`` of Linux, or null."""
+SYSTEM_SIZE: Final = 96
 
 # The thread pool. Words written concurrently by several threads are in separate cache lines.
 

@@ -22,6 +22,7 @@ from .language import (
     load_i64,
     load_ptr,
     move,
+    number,
     observe,
     publish,
     rtlib_function,
@@ -40,6 +41,11 @@ REGION_STOP = 16
 REGION_SYSTEM = 24
 REGION_CODE = 32
 REGION_NEXT = 40
+PAGE = 4096
+HUGE = 4 << 20
+"""The size in bytes from which on memory is requested in huge pages: one page fault, not 512."""
+HUGE_PAGES = 14
+"""``MADV_HUGEPAGE`` of Linux."""
 HANDOVER = 100_000_000
 """The idle time in nanoseconds after which another thread may take over the OpenMP team."""
 
@@ -54,7 +60,13 @@ def system(context: Ptr) -> Ptr:
 def provide_memory(context: Ptr, size: int, alignment: int, _device: int, _stream: int) -> Ptr:
     """Allocate with the C library; function ``ALLOC`` of the runtime table."""
     whole = (size + alignment - 1) // alignment * alignment
-    return call_ptr(load_ptr(system(context), layout.SYSTEM_ALLOCATE), alignment, whole)
+    base = system(context)
+    memory = call_ptr(load_ptr(base, layout.SYSTEM_ALLOCATE), alignment, whole)
+    if whole >= HUGE and number(memory) != 0 and load_i64(base, layout.SYSTEM_ADVISE) != 0:
+        skipped = (PAGE - number(memory) % PAGE) % PAGE
+        pages = (whole - skipped) // PAGE * PAGE
+        call_code(load_ptr(base, layout.SYSTEM_ADVISE), move(memory, skipped), pages, HUGE_PAGES)
+    return memory
 
 
 @rtlib_function

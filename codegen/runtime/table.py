@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -76,6 +77,8 @@ def _system() -> ctypes.Array[ctypes.c_int64]:
         layout.SYSTEM_CLOCK: _address(process, "clock_gettime"),
         layout.SYSTEM_THREAD: _address(process, "pthread_self"),
     }
+    if sys.platform == "linux":
+        addresses[layout.SYSTEM_ADVISE] = _address(process, "madvise")
     runtime = openmp_runtime()
     if runtime is not None:
         offsets = (layout.SYSTEM_REGION, layout.SYSTEM_RANK, layout.SYSTEM_TEAM)
