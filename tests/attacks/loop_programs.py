@@ -51,6 +51,11 @@ class Case:
     tolerance: float = 1e-4
     gpu: bool = True
 
+    @property
+    def has_gpu_rule(self) -> bool:
+        """Whether the default rule binds all loops; a loop that is parallel stays on CPUs."""
+        return self.gpu and " in parallel(" not in self.text
+
     def original(self) -> tuple[Original, list[dict[Var, int]]]:
         """Return the program with its results, which equal the reference, and its sizes."""
         module = parse(self.text)

@@ -40,7 +40,7 @@ TARGETS = (*LEVELS, "simt")
 def test_the_default_rule(name: str, fuzz_factor: int) -> None:
     """Each program is compiled for one target; with more time, for all."""
     case = REGISTERED[name]
-    targets = [t for t in TARGETS if case.gpu or t != "simt"]
+    targets = [t for t in TARGETS if case.has_gpu_rule or t != "simt"]
     first = list(REGISTERED).index(name) % len(targets)
     original, envs = case.original()
     for kind in targets if fuzz_factor > 1 else targets[first : first + 1]:

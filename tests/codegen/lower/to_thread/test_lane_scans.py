@@ -14,9 +14,20 @@ from tilewright.schedules import Schedule
 from tilewright.schedules.primitives.loops.vectorize import Vectorize
 from tilewright.target.target import Target
 
+from tests.codegen.kernels import LEVELS
 from tests.ir.loop.test_scans import LINEAR, SUMS, arguments
 
 SIZES = ((1, 1), (3, 7), (2, 33))
+WIDTHS = [
+    width
+    for width in [("avx512", 16), ("avx512", 5), ("avx2", 8), ("avx2", 5), ("", 4)]
+    if width[0] in ("", *LEVELS)
+]
+"""Feature sets of this machine, and numbers of lanes."""
+
+FULL = [("avx512", 16), ("avx2", 8)]
+"""Whole vectors."""
+
 TEXTS = {
     "sums": SUMS,
     "linear": LINEAR,
@@ -34,9 +45,7 @@ def scheduled(text: str, lanes: int, target: Target) -> Schedule:
     return sch
 
 
-@pytest.mark.parametrize(
-    ("feature", "lanes"), [("avx512", 16), ("avx512", 5), ("avx2", 8), ("avx2", 5), ("", 4)]
-)
+@pytest.mark.parametrize(("feature", "lanes"), WIDTHS)
 @pytest.mark.parametrize("name", TEXTS)
 def test_lanes_compute_the_same_scan(name, feature, lanes):
     text = TEXTS[name]
@@ -66,7 +75,7 @@ def test_the_result_of_a_vector_stays_in_a_register():
     assert text.count("load.f32(y") == 1  # before the last, partial vector
 
 
-@pytest.mark.parametrize(("feature", "lanes"), [("avx512", 16), ("avx2", 8)])
+@pytest.mark.parametrize(("feature", "lanes"), [w for w in WIDTHS if w in FULL])
 @pytest.mark.parametrize("vectors", [1, 511, 512, 513, 1024, 100_000])
 def test_sums_of_equal_terms_start_again_in_blocks_of_vectors(feature, lanes, vectors):
     target = Target("cpu", features=(feature,))
