@@ -98,9 +98,9 @@ def test_the_thread_sanitizer_detects_a_missing_wait(directory, tmp_path):
         shutil.copy(directory / name, tmp_path)
     program = build(directory, "broken", "-fsanitize=thread", headers=tmp_path)
     done = subprocess.run(
-        [program, "4", "1", "4"], cwd=directory, capture_output=True, text=True, check=False,
+        [program, "4", "1", "40"], cwd=directory, capture_output=True, text=True, check=False,
         timeout=120,
-    )  # fmt: skip
+    )  # fmt: skip  # on a busy machine, the caller may execute most regions alone
     assert done.returncode != 0 or not done.stdout.startswith("0 wrong")
 
 
