@@ -10,6 +10,7 @@ from ..patterns import Elementwise, classify
 from ..primitives.placement.compute_inline import ComputeInline
 from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
+from .transposed import schedule_transposed
 
 
 @composite
@@ -40,7 +41,9 @@ def schedule_elementwise(sch: Schedule, function: FunctionRef) -> None:
     Notes
     -----
     ``compute_inline`` for temporaries where it is legal, and ``vectorize_nest`` for the other
-    blocks, in vectors of the target's registers.
+    blocks, in vectors of the target's registers. A block that loads adjacent elements along another
+    loop than it stores them, such as a transpose, is divided into tiles of at least 16 by 16
+    elements with complete cache lines along both loops (``split``, ``reorder``, ``vectorize``).
 
     Examples
     --------
@@ -74,4 +77,5 @@ def schedule_elementwise(sch: Schedule, function: FunctionRef) -> None:
         else:
             kept.append(ref)
     for ref in kept:
-        sch.vectorize_nest(ref, lanes_of(sch, ref))
+        if not schedule_transposed(sch, ref):
+            sch.vectorize_nest(ref, lanes_of(sch, ref))
