@@ -129,6 +129,8 @@ class ScheduleMethods:
         intrinsic: str = '',
     ) -> None:
         """Compute a matrix product in tiles whose sums stay in vector registers."""
+    def schedule_columns(self, function: FunctionRef | str) -> None:
+        """Schedule reductions of columns for the vector registers of a CPU."""
     def schedule_convolution(self, function: FunctionRef | str) -> None:
         """Schedule a convolution for the vector registers of a CPU."""
     def schedule_copy(self, copy: BlockRef | str, columns: int, group: int = 1) -> None:

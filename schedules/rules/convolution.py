@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...ir.loop.nodes import Buffer, IndexMap, IterVar
 from ...ir.loop.visit import loads, stores
-from ...ir.symbolic import Expr, const_value, free_vars, var
+from ...ir.symbolic import Expr, const_value, var
 from ..composite import composite
 from ..convolutions import Convolution, convolution_of
 from ..handles import BlockRef, FunctionRef, LoopRef, block_ref, buffer_ref
@@ -21,6 +21,7 @@ from ..schedule import Schedule
 from .convolution_tiles import ConvolutionTile, tile_of
 from .matmul import is_weight
 from .nests import parallelize
+from .strips import in_vectors, loop_of
 
 
 @composite
@@ -170,7 +171,7 @@ def _tiled(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolutio
     sch.set_scope(sums, "local")
     if tile.masked or tile.by_channels:
         dim = at if tile.by_channels else len(result) - 1
-        sch.transform_layout(sums, _in_vectors(len(result), dim, tile.lanes))
+        sch.transform_layout(sums, in_vectors(len(result), dim, tile.lanes))
     _sums(sch, conv, pattern, tile)
     _lanes(sch, inner, tile)
     many = [x for x in outer if const_value(sch.state.loop(x).extent) != 1]
@@ -181,7 +182,7 @@ def _loops_of_result(sch: Schedule, block: BlockRef) -> list[LoopRef | None]:
     """Return the loop of each dimension of the result of a block; None for a single iteration."""
     found = sch.state.block(block)
     items: dict[Expr, IterVar] = {v.var: v for v in found.iters}
-    return [_loop_of(sch, block, items[i]) for i in next(stores(found.body)).indices if i in items]
+    return [loop_of(sch, block, items[i]) for i in next(stores(found.body)).indices if i in items]
 
 
 def _part(sch: Schedule, loop: LoopRef | None, size: int) -> tuple[LoopRef | None, LoopRef | None]:
@@ -192,13 +193,6 @@ def _part(sch: Schedule, loop: LoopRef | None, size: int) -> tuple[LoopRef | Non
     return outer, inner
 
 
-def _in_vectors(rank: int, dim: int, lanes: int) -> IndexMap:
-    """Return the map that stores a dimension of a tile in whole vectors, which are aligned."""
-    inputs = tuple(var(f"d{k}", lower=0) for k in range(rank))
-    own, others = inputs[dim], (*inputs[:dim], *inputs[dim + 1 :])
-    return IndexMap(inputs, (*others, own // lanes, own % lanes))
-
-
 def _sums(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: ConvolutionTile) -> None:
     """Schedule the loops of one tile: the terms outermost, then rows and channels, then columns."""
     iters = sch.state.block(conv).iters
@@ -206,7 +200,7 @@ def _sums(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolution
     now: dict[Expr, IterVar] = dict(zip(before, iters, strict=True))
 
     def loop(item: IterVar) -> LoopRef | None:
-        return _loop_of(sch, conv, now[item.var])
+        return loop_of(sch, conv, now[item.var])
 
     terms = [x for x in map(loop, pattern.terms) if x is not None]
     row = pattern.rows[-1:] if tile.rows > 1 else ()
@@ -244,10 +238,3 @@ def _last(sch: Schedule, conv: BlockRef, pattern: Convolution) -> BlockRef:
     for block in between:
         sch.compute_inline(block)
     return last
-
-
-def _loop_of(sch: Schedule, block: BlockRef, item: IterVar) -> LoopRef | None:
-    """Return the innermost loop that binds an iteration variable; None if it has one value."""
-    free = free_vars(item.binding)
-    loops = reversed(sch.get_loops(block))
-    return next((x for x in loops if sch.state.loop(x).var in free), None)

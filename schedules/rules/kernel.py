@@ -17,6 +17,7 @@ from ..primitives.caching.cache_write import CacheWrite
 from ..problem import StepError
 from ..schedule import Schedule
 from ..state import State
+from .columns import schedule_columns
 from .convolution import schedule_convolution
 from .elementwise import schedule_elementwise
 from .gpu.loops import schedule_gpu_loops
@@ -74,10 +75,10 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
 
     Notes
     -----
-    For a CPU ``schedule_matmul``, ``schedule_convolution``, ``schedule_rows`` or
-    ``schedule_elementwise``, by the kind of the kernel, or ``schedule_scans`` if it contains scans;
-    ``schedule_nests`` if the kernel is of no kind, or if dependences between its blocks forbid the
-    rule of its kind. For a GPU the first that
+    For a CPU ``schedule_matmul``, ``schedule_convolution``, ``schedule_columns``,
+    ``schedule_rows`` or ``schedule_elementwise``, by the kind of the kernel, or
+    ``schedule_scans`` if it contains scans; ``schedule_nests`` if the kernel is of no kind, or if
+    dependences between its blocks forbid the rule of its kind. For a GPU the first that
     applies of ``schedule_gpu_scans``, ``schedule_gpu_scan_runs``, ``schedule_gpu_matmul``,
     ``schedule_gpu_rows``, ``schedule_gpu_loops``, ``schedule_gpu_nests`` and
     ``schedule_gpu_serial``. If no rule of a CPU applies, a warning is issued and the kernel is left
@@ -151,6 +152,7 @@ def _cpu_rules(
         case Elementwise():
             yield schedule_elementwise(function)
         case Rows() if pattern.complete or len(pattern.blocks) > 1:
+            yield schedule_columns(function)
             yield schedule_rows(function)
         case Rows() | Other():
             pass

@@ -34,7 +34,7 @@ FAMILIES: Mapping[str, Callable[[random.Random], Program]] = {
     for f in (
         dense.contraction, dense.window, dense.reduction, dense.chain, dense.border,
         images.convolution,
-        rows.softmax, rows.norm, rows.attention, rows.scalar, rows.pointwise,
+        rows.softmax, rows.norm, rows.attention, rows.scalar, rows.pointwise, rows.columns,
         domains.triangle, domains.band, domains.branch, domains.guard, domains.overwide,
         domains.polynomial, domains.repeated, domains.empty, domains.product,
         indexed.gather, indexed.shifted_gather, indexed.scatter, indexed.histogram,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.fuzz.program import COMMON, Maker, Program, alloc, buffer, zero
+from tests.fuzz.program import COMMON, Maker, Program, alloc, buffer, highest, lowest, zero
 
 if TYPE_CHECKING:
     import random
@@ -74,6 +74,43 @@ def norm(rng: random.Random) -> Program:
     local = [alloc("mean", [n], "f32"), alloc("square", [n], "f32")]
     text = m.text(params, NORM.format(n=n, k=k, t=t, value=value), local)
     return Program("norm", text, exact="rsqrt" not in value and t == "f32")
+
+
+COLUMNS = """
+for i in range({b}):
+    for j in range({m}):
+        for k in range({n}):
+            with block("fold"):
+                vi, vj, vk = spatial(i), spatial(j), reduce(k)
+                with init(): {s}[vi, vj] = {start}
+                {s}[vi, vj] = {combine}
+"""
+
+DIVIDED = """
+for i1 in range({b}):
+    for j1 in range({m}):
+        with block("end"):
+            wi, wj = spatial(i1), spatial(j1)
+            y[wi, wj] = {value}
+"""
+
+
+def columns(rng: random.Random) -> Program:
+    """Draw a reduction of the columns of matrices, sometimes with a use of the results."""
+    m = Maker(rng)
+    b, n = m.extent("b", 1, 2), m.extent("n", 1, 5, 40)
+    width, t = m.extent("m", 3, 16, 33), m.dtype("f32", "f64", "f16", "i32", "i8")
+    name, used = m.pick("add", "max", "min"), m.chance(0.4)
+    start = {"add": zero(t), "max": lowest(t), "min": highest(t)}[name]
+    s = "s" if used else "y"
+    own, term = f"{s}[vi, vj]", m.value(t, "x[vi, vk, vj]")
+    combine = f"{own} + {term}" if name == "add" else f"{name}({own}, {term})"
+    text = COLUMNS.format(b=b, m=width, n=n, s=s, start=start, combine=combine)
+    params = [buffer("x", [b, n, width], t), buffer("y", [b, width], t, "Out")]
+    if not used:
+        return Program("columns", m.text(params, text))
+    text += DIVIDED.format(b=b, m=width, value=m.value(t, "s[wi, wj]"))
+    return Program("columns", m.text(params, text, [alloc("s", [b, width], t)]))
 
 
 ATTENTION = """
