@@ -1,1 +1,0 @@
-"""Kernels of the default rules against peers and the roofline: ``tests.benchmarks.kernels``."""
