@@ -19,55 +19,45 @@ from ..schedules import (
     Handle,
     LoopRef,
     Query,
-    Replay,
     Schedule,
     StaleEditError,
     State,
     Step,
-    Trace,
-    from_json,
 )
+from ..schedules.apply import Composite
 from ..schedules.handles import HANDLE_TYPES
-from ..schedules.similar import SimilarKernels, apply_to_similar, kernel_trace
+from ..schedules.registry import step_type
 from ..schedules.values import Result
 from ..target.target import Target
-from . import protocol, protocol_runs
+from . import protocol
 from .bench import Bench
 from .default_rules import (
-    RULE,
     DefaultRules,
-    lower_graphs,
     path_to,
     relation,
-    unscheduled_version,
-    without_schedule,
 )
 from .history_view import HistoryView
-from .jobs import Jobs, Progress
-from .pending import Pending, with_line
+from .jobs import Jobs, Progress, Work
+from .page_view import PageView, PageViews
+from .previews import previewed
 from .problem_view import error_view
-from .protocol import (
-    Applied,
-    Menu,
-    Tone,
-)
+from .protocol import Applied, JobKind
+from .protocol_steps import Selected, Tone
 from .render import Samples
 from .requests import (
     Apply,
-    ApplyToSimilar,
-    EditGroup,
-    EditTrace,
+    Check,
     Navigate,
+    Preview,
     Sample,
     Select,
-    UseRule,
 )
 from .selection import enclosing, exists, properties_of, to_handle, to_view
 from .serialization import ProtocolError
-from .shown import Shown
-from .step_menu import StepMenu, takes_long
+from .session_document import SessionDocument
+from .step_data import to_step
+from .step_menu import checked_view, menu_view, takes_long
 from .symbols import checked_sample, samples_of
-from .trace_view import group_values
 
 _T = TypeVar("_T")
 
@@ -75,7 +65,9 @@ _MAX_PROBLEMS = 20
 
 
 class Editor:
-    """The schedule of a session, with the open function and the selection.
+    """The schedule of a session, and the views that its pages have of it.
+
+    The document is shared, and each page has a view. Requests and jobs work for one of them.
 
     Parameters
     ----------
@@ -91,7 +83,8 @@ class Editor:
         """Open the program's ``main``, or its only loop-level function."""
         self.schedule = schedule
         self.history_view = HistoryView()
-        self.shown = Shown(open=_default_function(schedule.module))
+        self.document = SessionDocument()
+        self.views = PageViews(PageView(open=_default_function(schedule.module)))
         self.lock = threading.RLock()
         self._mover = 0
         self.jumps: dict[str, str] = {}
@@ -101,6 +94,7 @@ class Editor:
             schedule.retarget(bench.target)  # so that steps are checked for the machine
         self._title = title or schedule.module.attributes.get("name", "")
         self._keys = itertools.count(1)
+        self._preview_job = ""
         self.jobs = Jobs(self.refresh, self._job_failed)
         self.rules = DefaultRules(bench.target, self.refresh)
         if self.graph is not None:
@@ -119,6 +113,11 @@ class Editor:
             self._mover = before
 
     @property
+    def view(self) -> PageView:
+        """The view of the request or job of this thread, else of the last request."""
+        return self.views.current
+
+    @property
     def state(self) -> State:
         """The state at the head."""
         return self.schedule.state
@@ -131,7 +130,7 @@ class Editor:
     @property
     def stem(self) -> str:
         """The name of files of the program, without an extension."""
-        return self.title or (self.shown.open if self.graph is None else self.graph.name)
+        return self.title or (self.view.open if self.graph is None else self.graph.name)
 
     @property
     def target(self) -> str:
@@ -146,13 +145,13 @@ class Editor:
     @property
     def function(self) -> Function:
         """The open function."""
-        return self.displayed.functions[self.shown.open]
+        return self.displayed.functions[self.view.open]
 
     @property
     def displayed(self) -> Module:
         """The program that contains the open function: the head, else the measured program."""
-        module, profile = self.state.module, self.shown.profile
-        if self.shown.open in module.functions or profile is None:
+        module, profile = self.state.module, self.document.profile
+        if self.view.open in module.functions or profile is None:
             return module
         return profile.compiled.module
 
@@ -160,7 +159,7 @@ class Editor:
     def graph(self) -> GraphFunc | None:
         """The graph-level function of the diagram: the open one, else ``main``, else the first."""
         module = self.state.module
-        opened = module.functions.get(self.shown.open)
+        opened = module.functions.get(self.view.open)
         if isinstance(opened, GraphFunc):
             return opened
         main = module.functions.get("main")
@@ -170,11 +169,11 @@ class Editor:
         """Return the sample values of a function's symbols."""
         known = function.name in self.state.module.functions
         module = self.state.module if known else self.displayed
-        return samples_of(module, function, self.shown.samples)
+        return samples_of(module, function, self.document.samples)
 
     def rule(self) -> protocol.KernelRule:
         """Return the relation of the open function to its default rule."""
-        name, profile = self.shown.open, self.shown.profile
+        name, profile = self.view.open, self.document.profile
         if name not in self.state.module.functions and profile is not None:
             found = relation(profile.compiled, name)
             return protocol.KernelRule(
@@ -183,20 +182,20 @@ class Editor:
         return self.rules.view(path_to(self.schedule), name, self.samples(self.function))
 
     def _open(self, name: str) -> None:
-        profile = self.shown.profile
+        profile = self.document.profile
         in_head = name in self.state.module.functions
         if not in_head and (profile is None or name not in profile.compiled.module.functions):
             raise ProtocolError(f"no function {name!r} in the module")
-        self.shown.open = name
+        self.view.open = name
         self._set_selection(FunctionRef(name) if in_head else None)
 
     def _select(self, request: Select) -> None:
         kind = request.kind
         handle = to_handle(self.state, kind, request.function, request.uid) if kind else None
         if isinstance(handle, BindingRef):
-            self.shown.open = self._callee(handle) or self.shown.open
+            self.view.open = self._callee(handle) or self.view.open
         elif handle is not None:
-            self.shown.open = handle.function
+            self.view.open = handle.function
         self._set_selection(handle)
 
     def _callee(self, handle: BindingRef) -> str:
@@ -206,22 +205,43 @@ class Editor:
         return right.function if isinstance(right, CallTIR | LaunchKernel) else ""
 
     def _set_selection(self, handle: Handle | None) -> None:
-        self.shown.selection = handle
-        self.shown.steps = StepMenu() if handle is None else StepMenu.of(self.state, handle)
-        self._show_menu()
+        self.view.selection = handle
 
-    def _show_menu(self) -> None:
-        handle, state = self.shown.selection, self.state
+    def selected(self) -> Selected:
+        """Return the selection with the parts that enclose it and its properties."""
+        handle, state = self.view.selection, self.state
         if handle is None:
-            self.shown.menu = Menu(None, [], {}, [])
-            return
+            return Selected(None, [], {})
         samples = self.samples(state.module.functions[handle.function])
-        self.shown.menu = Menu(
+        return Selected(
             to_view(state, handle),
             enclosing(state, handle),
             properties_of(state, handle, samples),
-            self.shown.steps.to_view(state),
         )
+
+    def _suggest(self) -> None:
+        handle = self.view.selection
+        head = self.schedule.head.id
+        self.view.menu = None if handle is None else menu_view(self.state, head, handle)
+
+    def _check(self, request: Check) -> None:
+        self.view.checked = checked_view(request.step, self.state)
+
+    def _preview(self, request: Preview) -> None:
+        """Show the program after a step; a composite step is tried by a job."""
+        state, head, view = self.state, self.schedule.head.id, self.view
+        self.jobs.cancel(self._preview_job)
+        if not issubclass(step_type(request.step.op), Composite):
+            view.previewed = previewed(state, head, request.key, request.step)
+            return
+
+        def work(progress: Progress) -> None:
+            progress(-1.0, "trying the step")
+            found = previewed(state, head, request.key, request.step)
+            if not progress.canceled:
+                view.previewed = found
+
+        self._preview_job = self._start(f"Preview {request.step.op}", work, "lower")
 
     @property
     def entry(self) -> Function:
@@ -234,11 +254,10 @@ class Editor:
         if function is None:
             raise ProtocolError(f"no function {request.function!r} in the module")
         checked_sample(function, name, value)
-        self.shown.samples = {**self.shown.samples, (function.name, name): value}
-        self._show_menu()
+        self.document.samples = {**self.document.samples, (function.name, name): value}
 
     def _apply(self, request: Apply) -> None:
-        step = self.shown.steps.step(request.key, request.values, self.state)
+        step = to_step(request.step, self.state)
         if takes_long(step):
             self._apply_in_background(step, request.head)
         else:
@@ -276,107 +295,7 @@ class Editor:
                     self.schedule.goto(branch.head.id)
                 announce(outcome, before)
 
-        self.jobs.start(title, work)
-
-    def _use_rule(self, request: UseRule) -> None:
-        """Lower the graph, take the default rule of a kernel, or return to it."""
-        name = request.function
-        profile = self.shown.profile
-        created = profile is not None and name in profile.compiled.module.functions
-        if name not in self.state.module.functions and not created:
-            raise ProtocolError(f"no function {name!r} in the module")
-        if request.action == "return":
-            self._return_to_rule(name, request.head)
-            return
-        base = name
-        if name not in self.state.module.functions and profile is not None:
-            base = relation(profile.compiled, name).base or name
-
-        def edit(branch: Schedule) -> str:
-            lower_graphs(branch)
-            if request.action == "take":
-                branch.schedule_kernel(FunctionRef(base))
-            return base
-
-        def announce(kernel: str, before: Module) -> None:
-            self.shown.open = name if name in self.state.module.functions else kernel
-            self._reopen()
-            self._set_selection(FunctionRef(self.shown.open))
-            done = (
-                "The graph is lowered" if request.action == "lower" else f"{RULE}({kernel}) applied"
-            )
-            self._announce(f"{done}: {self.shown.open} can be edited", "good", before)
-
-        title = "Lower the graph" if request.action == "lower" else RULE
-        self._edit_in_background(title, request.head, edit, announce)
-
-    def _apply_to_similar(self, request: ApplyToSimilar) -> None:
-        """Start a job that applies the steps of a kernel to similar ones, or tries to."""
-        name, head = request.function, self.schedule.head.id
-        kernel_trace(self.state, name)  # reports that no step changes the kernel
-
-        def edit(branch: Schedule) -> SimilarKernels:
-            return branch.apply_to_similar(name)
-
-        def announce(found: SimilarKernels, before: Module) -> None:
-            self._sync_selection()
-            count = len(found.accepted)
-            noun = "kernel" if count == 1 else "kernels"
-            self._announce(f"Steps of {name} applied to {count} similar {noun}", "good", before)
-
-        if not request.preview:
-            self._edit_in_background("Apply to similar kernels", request.head, edit, announce)
-            return
-        self._check_head(request.head)
-        self._check_idle()
-        branch = self.schedule.branch()
-
-        def work(progress: Progress) -> None:
-            progress(-1.0, "trying the steps on other kernels")
-            found = apply_to_similar(branch.state, name)
-            kernels = [
-                protocol_runs.SimilarKernel(k.function, k.steps, k.reason) for k in found.kernels
-            ]
-            with self.lock:
-                self.shown.similar = protocol.SimilarKernels(head, name, len(found.trace), kernels)
-
-        self.jobs.start("Find similar kernels", work)
-
-    def _return_to_rule(self, name: str, expected: str) -> None:
-        """Remove the steps that schedule a kernel, and keep all others."""
-        path = path_to(self.schedule)
-        origin = unscheduled_version(path, name)
-        status = relation(self.state, name).status
-        if status not in ("left", "taken"):
-            raise ProtocolError(f"{name!r} was not scheduled by a step")
-        state, start = self.state, 0 if origin is None else len(origin.state.trace)
-        if origin is None:  # the step that created the kernel scheduled it
-            start = next(len(n.state.trace) for n in path if name in n.state.module.functions)
-
-        removed: list[Trace] = []
-
-        def edit(branch: Schedule) -> Replay | None:
-            trace = without_schedule(state, name, start)
-            if origin is not None and len(trace) == start:
-                branch.goto(origin.id)
-                return None
-            branch.goto(path[0].id)
-            removed.append(trace)
-            return branch.replay(trace)
-
-        def announce(outcome: Replay | None, before: Module) -> None:
-            self._jumped_from(expected)
-            if outcome is not None:
-                self.shown.pending = Pending.of(removed[0], outcome)
-            self._sync_selection()
-            if outcome is not None and outcome.error is not None:
-                self._add_problem(outcome.error)
-            count = len(state.trace) - len(self.state.trace) - len(self.shown.pending.steps)
-            self._announce(
-                f"{name} has its default rule again: {count} steps removed", "good", before
-            )
-
-        self._edit_in_background("Return to the default rule", expected, edit, announce)
+        self._start(title, work)
 
     def apply(self, step: Step, *, expected: str | None = None) -> None:
         """Apply a step if the head is as expected, select its result and announce it."""
@@ -435,7 +354,7 @@ class Editor:
     def _select_result(self, results: tuple[Result, ...]) -> None:
         """Keep the selection if it still exists, else select a result of the step."""
         self._reopen()
-        old = self.shown.selection
+        old = self.view.selection
         if old is not None and exists(self.state, old):
             self._set_selection(old)
             return
@@ -449,74 +368,31 @@ class Editor:
     def _sync_selection(self) -> None:
         """Update the selection and the open function after the head moved."""
         self._reopen()
-        old = self.shown.selection
+        old = self.view.selection
         removed = old is not None and not exists(self.state, old)
-        known = self.shown.open in self.state.module.functions
-        opened = FunctionRef(self.shown.open) if known else None
+        known = self.view.open in self.state.module.functions
+        opened = FunctionRef(self.view.open) if known else None
         self._set_selection(opened if removed or (old is None and known) else old)
 
     def _reopen(self) -> None:
-        if self.shown.open not in self.displayed.functions:
-            self.shown.open = _default_function(self.state.module)
+        if self.view.open not in self.displayed.functions:
+            self.view.open = _default_function(self.state.module)
 
     def _announce(self, message: str, tone: Tone, before: Module | None = None) -> None:
         after = self.state.module
         old = after if before is None else before
         changed = [n for n, f in after.functions.items() if old.functions.get(n) is not f]
-        self.shown.applied = Applied(message, tone, changed)
+        self.view.applied = Applied(message, tone, changed)
 
-    def _load(self, text: str) -> None:
-        self._replay(from_json(text))
+    def _start(self, title: str, work: Work, kind: JobKind = "run") -> str:
+        """Start a job for the view of the request, and return its key."""
+        view = self.view
 
-    def _edit_group(self, request: EditGroup) -> None:
-        """Replace a composite step of the trace, and replay the trace from the initial state."""
-        self._check_head(request.head)
-        trace = self.shown.pending.after(self.schedule.trace)
-        if not 0 <= request.index < len(trace.groups):
-            raise ProtocolError(f"no composite step {request.index} in the trace")
-        if request.action == "ungroup":
-            self._replay(trace.ungrouped(request.index))
-        else:
-            values = group_values(trace.groups[request.index], request.values)
-            self._replay(trace.changed_group(request.index, **values))
+        def run(progress: Progress) -> None:
+            self.views.use(view)
+            work(progress)
 
-    def _edit_trace(self, request: EditTrace) -> None:
-        """Change a step of the trace, or continue with the pending steps."""
-        self._check_head(request.head)
-        pending, trace = self.shown.pending, self.schedule.trace
-        whole = pending.after(trace)
-        if request.action == "change":
-            if not 0 <= request.index < len(whole):
-                raise ProtocolError(f"no step {request.index} in the trace")
-            self._replay(with_line(whole, request.index, request.text))
-            return
-        if not pending.steps:
-            raise ProtocolError("no steps are pending")
-        match request.action:
-            case "resume":
-                self._replay(whole)
-            case "skip":
-                self._replay(pending.skipped().after(trace))
-            case "discard":
-                self.shown.pending = Pending()
-                self._announce(f"{len(pending.steps)} pending steps discarded", "info")
-
-    def _replay(self, trace: Trace) -> None:
-        """Replay a trace on the initial state, and keep the steps that do not apply as pending."""
-        before = self.state.module
-        start = self.schedule.head.id
-        root = next(node for node in self.schedule.history if node.parent is None)
-        self.schedule.goto(root.id)
-        outcome = self.schedule.replay(trace)
-        self._jumped_from(start)
-        self.shown.pending = Pending.of(trace, outcome)
-        self._sync_selection()
-        total = f"{outcome.done} of {len(trace)} steps"
-        if outcome.error is None:
-            self._announce(f"Trace replayed: {total}", "good", before)
-        else:
-            self._add_problem(outcome.error)
-            self._announce(f"Trace replay stopped: {total} applied", "warn", before)
+        return self.jobs.start(title, run, kind)
 
     def _check_idle(self) -> None:
         if self.jobs.busy:
@@ -528,7 +404,7 @@ class Editor:
 
     def _add_problem(self, error: Exception, job: str = "") -> None:
         problem = error_view(error, f"p{next(self._keys)}", job=job, state=self.state)
-        self.shown.problems = (problem, *self.shown.problems)[:_MAX_PROBLEMS]
+        self.document.problems = (problem, *self.document.problems)[:_MAX_PROBLEMS]
         first, _, _ = problem.message.partition("\n")
         self._announce(f"{problem.title}: {first}", problem.tone)
 

@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from ..ir.graph.nodes import Binding, Call, CallTIR, GraphFunc, LaunchKernel, Value
 from ..ir.graph.operators import get_operator
 from ..ir.graph.visit import all_bindings, operands_of
-from .protocol_runs import CallTime, Measurement
+from .protocol_runs import Measurement, Overlay
 
 _Calls = Sequence[tuple[Binding, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CallTime:
+    """The time of one call of a kernel, in µs, and the operations of the graph that it computes."""
+
+    kernel: str
+    microseconds: float
+    uids: list[int]
+
+
+def overlay_of(
+    function: str, total: float, calls: Sequence[CallTime]
+) -> tuple[Overlay, list[bytes]]:
+    """Return times as an overlay of a graph, with its buffers; without calls there are none."""
+    if not calls:
+        return Overlay("time", "µs", function, total, []), []
+    pairs = [(uid, k) for k, call in enumerate(calls) for uid in call.uids]
+    buffers = [
+        np.array([call.microseconds for call in calls], "<f8").tobytes(),
+        np.array([uid for uid, _ in pairs], "<i4").tobytes(),
+        np.array([k for _, k in pairs], "<i4").tobytes(),
+    ]
+    return Overlay("time", "µs", function, total, [call.kernel for call in calls]), buffers
 
 
 def heat_view(graph: GraphFunc, compiled: GraphFunc, measurement: Measurement) -> list[CallTime]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ..schedules import State
+from . import protocol_runs
 from .protocol_runs import KernelRate, Measurement, MeasurementRecord, Roof
 from .rates import with_roof
 
@@ -63,9 +64,9 @@ class MeasurementRecords:
         same = (m for m in found if (m.state, m.function, m.shapes) == wanted)
         return next((m.median for m in same), None)
 
-    def view(self) -> list[MeasurementRecord]:
+    def view(self) -> protocol_runs.MeasurementRecords:
         """Return the records for the browser, oldest first."""
-        return [_view(record) for record in self._records.values()]
+        return protocol_runs.MeasurementRecords(list(map(_view, self._records.values())))
 
 
 def _view(record: Record) -> MeasurementRecord:

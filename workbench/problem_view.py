@@ -14,14 +14,16 @@ from ..schedules import Problem, StaleEditError, State, StepError
 from ..schedules.excerpts import excerpts_of
 from ..schedules.launchable import launchable
 from ..target.target import Target
-from . import protocol
-from .protocol import CodeLine, Excerpt, Fix, Mark, Tone
+from . import protocol_steps
+from .protocol_steps import CodeLine, Excerpt, Fix, Mark, Tone
 from .selection import exists, to_view
 
 
-def requirement_view(problem: Problem, state: State, fixes: Iterable[Fix]) -> protocol.Problem:
-    """Return a violated requirement with excerpts of the program and the keys of its fixes."""
-    return protocol.Problem(
+def requirement_view(
+    problem: Problem, state: State, fixes: Iterable[Fix]
+) -> protocol_steps.Problem:
+    """Return a violated requirement with excerpts of the program and its fixes."""
+    return protocol_steps.Problem(
         key="",
         tone="warn",
         title="",
@@ -54,7 +56,9 @@ def launch_problems(
     return launchable(state, target, function.name, fixes=fixes)
 
 
-def launch_view(problem: Problem, state: State, function: str, target: Target) -> protocol.Problem:
+def launch_view(
+    problem: Problem, state: State, function: str, target: Target
+) -> protocol_steps.Problem:
     """Return a problem of a launch as an entry of the Problems panel."""
     return replace(
         requirement_view(problem, state, []),
@@ -72,7 +76,7 @@ def launch_key(problem: Problem, function: str) -> str:
 
 def error_view(
     error: Exception, key: str, *, job: str = "", state: State | None = None
-) -> protocol.Problem:
+) -> protocol_steps.Problem:
     """Return an error as an entry of the Problems panel.
 
     Parameters
@@ -89,7 +93,7 @@ def error_view(
     expected = error if isinstance(error, TilewrightError) else None
     problems = tuple(error.problems) if isinstance(error, StepError) else ()
     handles = dict.fromkeys(handle for problem in problems for handle in problem.where)
-    return protocol.Problem(
+    return protocol_steps.Problem(
         key=key,
         tone=_tone(error),
         title=_title(expected) if expected else f"Internal error: {type(error).__name__}",
@@ -107,7 +111,7 @@ def error_view(
     )
 
 
-def invalid_value_view(error: TilewrightError) -> protocol.Problem:
+def invalid_value_view(error: TilewrightError) -> protocol_steps.Problem:
     """Return an invalid value of a form as a problem of the step."""
     message = "; ".join(filter(None, (error.message, error.hint)))
     view = error_view(error, "")

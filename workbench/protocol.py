@@ -1,15 +1,26 @@
-"""Messages between a session and the browser, version 7 of the protocol.
+"""Messages between a session and the browser, version 8 of the protocol.
 
-The browser sends a **request**. The session answers it with exactly one :class:`Update` whose
-``reply`` is the ``id`` of the request. The session also sends updates without a request, when a
-job makes progress or another thread edits the schedule. An update contains only the sections that
-changed. The text of a function is sent once per content hash (:class:`Pane`), never as part of
-the entire module.
+The browser sends a **request** with an ``id`` and the name of its ``client``: each page is one.
+The session answers with exactly one :class:`Update` whose ``reply`` is the ``id`` of the request.
+It also sends updates without a request, when a job makes progress, or another page or thread edits
+the schedule.
+
+The **document** is shared by all pages: schedule, history, sample sizes, measurements, and errors.
+The **view** belongs to one client: the open function, the selection with its menu, texts that were
+asked for, and the outcome of the last request. An update contains only the sections that changed
+since the last one for the same client. Sections that take long are sent only on request: the menu
+of a selection, the details of a step, previews, and texts of the stages of lowering. The text of a
+function is sent once per content hash (:class:`Pane`), never as part of the entire module.
+
+Long lists are sent as changes: an update contains the elements of the list other than the first
+``keep`` and the last ``tail`` ones of the list that the client has; without these numbers, it
+contains the entire list.
 
 The spans of a pane are sent in binary form: little-endian int32, :data:`SPAN_FIELDS` numbers per
-span.
+span. So are overlays of the graph.
 
-Measurements and their like are in :mod:`.protocol_runs`, and requests in :mod:`.requests`. The
+Messages about steps are in :mod:`.protocol_steps`, those about measurements in
+:mod:`.protocol_runs`, and requests in :mod:`.requests`. The
 TypeScript types are generated from the classes of these modules (:mod:`.typescript`).
 """
 
@@ -19,18 +30,28 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from .protocol_runs import (
-    Heat,
     KernelRule,
     Measurement,
-    MeasurementRecord,
+    MeasurementRecords,
     MeasureOptions,
+    Overlay,
     SimilarKernels,
     SizeSet,
     TargetOption,
     Verdict,
 )
+from .protocol_steps import (
+    Checked,
+    Field,
+    Menu,
+    Previewed,
+    Problem,
+    Selected,
+    StepInfo,
+    Tone,
+)
 
-VERSION = 7
+VERSION = 8
 
 SPAN_KINDS = ("loop", "block", "buffer", "binding")
 """The kinds of spans; the binary form stores the position in this tuple."""
@@ -40,27 +61,12 @@ SPAN_FIELDS = 7
 column, last line, end column. Lines and columns start at 0."""
 
 Level: TypeAlias = Literal["graph", "loop"]
-HandleKind: TypeAlias = Literal["function", "loop", "block", "buffer", "binding"]
-Tone: TypeAlias = Literal["info", "good", "warn", "bad"]
 JobState: TypeAlias = Literal["running", "canceling", "done", "failed", "canceled"]
 JobKind: TypeAlias = Literal["run", "lower"]
 FactStatus: TypeAlias = Literal["proved", "assumed", "checked", "unknown", "likely"]
 StageLevel: TypeAlias = Literal["loop", "thread", "host", "llvm", "assembly"]
 TraceFormat: TypeAlias = Literal["python", "json"]
 TraceStatus: TypeAlias = Literal["done", "query", "opaque", "pending"]
-MismatchKind: TypeAlias = Literal[
-    "extent", "dtype", "layout", "access", "reduction", "scope", "target", "predicate"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Handle:
-    """A handle of a selectable part of the program, with its printed name."""
-
-    kind: HandleKind
-    function: str
-    uid: int
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,15 @@ class FunctionItem:
     hash: str
     calls: int
     scheduled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionList:
+    """The functions of the program, then the open one if only the measured program has it."""
+
+    items: list[FunctionItem]
+    keep: int | None = None
+    tail: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,149 +148,8 @@ class GraphView:
     hash: str
     function: str
     nodes: list[GraphNode]
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a step's form: one parameter. ``value`` is Python text.
-
-    ``unavailable`` contains the choices that the target does not have, each with the missing
-    features.
-    """
-
-    name: str
-    type: str
-    doc: str
-    value: str
-    choices: list[str]
-    required: bool
-    unavailable: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Fix:
-    """A filled-in step that removes a problem."""
-
-    key: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """An underlined part of a line. The columns count from 1; ``end`` is exclusive."""
-
-    line: int
-    column: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class CodeLine:
-    """A line of code with its number, which counts from 1."""
-
-    number: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """Lines of a function with marks. A gap between line numbers is an omission."""
-
-    function: str
-    lines: list[CodeLine]
-    marks: list[Mark]
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A violated requirement of a step, or an error listed in the Problems panel.
-
-    ``requirement`` is the name of the violated requirement and ``requires`` its text; both are
-    empty for an error. ``where`` lists the parts of the program at fault, which the ``excerpts``
-    underline. ``location`` describes the location of an error. Errors have a ``title`` and a
-    ``traceback``, which is displayed on request.
-    """
-
-    key: str
-    tone: Tone
-    title: str
-    message: str
-    location: str
-    hint: str
-    requirement: str
-    requires: str
-    numbers: dict[str, str]
-    counterexample: dict[str, str]
-    where: list[Handle]
-    excerpts: list[Excerpt]
-    fixes: list[Fix]
-    traceback: str
-
-
-@dataclass(frozen=True, slots=True)
-class MatchRow:
-    """A line of the program and the corresponding line of an intrinsic's semantics.
-
-    ``marks`` are positions in :attr:`MatchView.mismatches`.
-    """
-
-    program: str
-    pattern: str
-    marks: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """A difference between program and intrinsic: its kind, the two texts, and a message."""
-
-    kind: MismatchKind
-    program: str
-    pattern: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class MatchView:
-    """A side-by-side view of a part of the program and the semantics of an intrinsic."""
-
-    intrinsic: str
-    summary: str
-    rows: list[MatchRow]
-    mismatches: list[Mismatch]
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A filled-in step for the selection, legal if ``problems`` is empty.
-
-    ``applicable`` is true if the step was legal with the suggested parameters; edits in the form
-    do not change it. ``more_problems`` counts the problems that were left out. A step that
-    replaces loops by an intrinsic has the ``match`` of the two. A composite step has the number of
-    ``steps`` that it would record, null if it was not computed; other steps have 1.
-    """
-
-    key: str
-    step: str
-    family: str
-    applicable: bool
-    label: str
-    summary: str
-    fields: list[Field]
-    problems: list[Problem]
-    more_problems: int
-    composite: bool
-    steps: int | None
-    match: MatchView | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Menu:
-    """The steps for the selection, legal ones first. ``properties`` describe the selection."""
-
-    selection: Handle | None
-    path: list[Handle]
-    properties: dict[str, str]
-    suggestions: list[Suggestion]
+    keep: int | None = None
+    tail: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +192,8 @@ class Trace:
     lines: list[TraceLine]
     groups: list[TraceGroup]
     reason: str
+    keep: int | None = None
+    tail: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +238,8 @@ class History:
     nodes: list[HistoryNode]
     can_undo: bool
     can_redo: bool
+    keep: int | None = None
+    tail: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,17 +362,27 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The sections that changed. ``server_ms`` is the time the session spent on the request."""
+    """The sections that changed, for one client.
+
+    ``revision`` counts the updates of a client since its hello. ``server_ms`` is the time that the
+    session spent on the request.
+    """
 
     version: int
+    client: str
     reply: int
+    revision: int
     server_ms: float
+    catalog: list[StepInfo] | None = None
     target: str | None = None
     open: str | None = None
-    functions: list[FunctionItem] | None = None
+    functions: FunctionList | None = None
     panes: list[Pane] | None = None
     graph: GraphView | None = None
+    selected: Selected | None = None
     menu: Menu | None = None
+    checked: Checked | None = None
+    previewed: Previewed | None = None
     trace: Trace | None = None
     copy: TraceCopy | None = None
     history: History | None = None
@@ -502,8 +390,8 @@ class Update:
     setup: Setup | None = None
     measure_options: MeasureOptions | None = None
     measurement: Measurement | None = None
-    records: list[MeasurementRecord] | None = None
-    heat: Heat | None = None
+    records: MeasurementRecords | None = None
+    heat: Overlay | None = None
     rule: KernelRule | None = None
     similar: SimilarKernels | None = None
     verdict: Verdict | None = None

@@ -114,21 +114,31 @@ class MeasurementRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class CallTime:
-    """The time of one call of a kernel, in µs, and the operations of the graph that it computes."""
+class MeasurementRecords:
+    """All measurements that the session keeps, oldest first."""
 
-    kernel: str
-    microseconds: float
-    uids: list[int]
+    items: list[MeasurementRecord]
+    keep: int | None = None
+    tail: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Heat:
-    """The times of the operations of a graph, from the last measurement of an entire call."""
+class Overlay:
+    """Numbers of the operations of a graph: ``time``, from the last measurement of an entire call.
 
+    Each of the ``labels`` is a call, with the name of its kernel. Three binary buffers follow, of
+    which the fields are the indices: the value of each call (float64), and for each operation its
+    uid and the position of its call (int32). ``total`` is the value of the whole graph.
+    """
+
+    kind: Literal["time"]
+    unit: str
     function: str
-    microseconds: float
-    calls: list[CallTime]
+    total: float
+    labels: list[str]
+    values: int = 0
+    uids: int = 0
+    calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)

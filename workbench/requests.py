@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .protocol import HandleKind, TraceFormat
+from .protocol import TraceFormat
+from .protocol_steps import HandleKind, StepData
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +36,38 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
+class Suggest:
+    """A request for the menu of the selection."""
+
+    type: Literal["suggest"]
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
-    """A request to check a suggestion with the values of its form; the menu keeps them."""
+    """A request to check a step, for example a suggestion with the values of its form."""
 
     type: Literal["check"]
+    step: StepData
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A request for the program after a step, without applying it.
+
+    A newer request cancels the older one. ``key`` is repeated in the answer.
+    """
+
+    type: Literal["preview"]
     key: str
-    values: dict[str, str]
+    step: StepData
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """A request to apply a suggestion or fix, rejected if the head is not ``head``."""
+    """A request to apply a step, rejected if the head is not ``head``."""
 
     type: Literal["apply"]
-    key: str
-    values: dict[str, str]
+    step: StepData
     head: str
 
 
@@ -247,7 +265,9 @@ Request: TypeAlias = (
     Hello
     | Open
     | Select
+    | Suggest
     | Check
+    | Preview
     | Apply
     | Navigate
     | Sample

@@ -14,12 +14,12 @@ from .editor import Editor
 from .given_inputs import given_inputs
 from .jobs import JobCanceledError, Progress
 from .measurement_records import MeasurementRecords, Record
-from .protocol import Tone
 from .protocol_runs import Measurement, Roof
+from .protocol_steps import Tone
 from .rates import with_rates, with_roof
 from .requests import EditSizeSet, Run
 from .serialization import ProtocolError
-from .shown import Profile
+from .session_document import Profile
 from .size_sets import SizeSetError
 from .symbols import samples_of
 
@@ -34,12 +34,12 @@ class Runs(Editor):
     @property
     def measure_options(self) -> MeasureOptions:
         """The options of the next measurement."""
-        return self.shown.measure_options
+        return self.document.measure_options
 
     @measure_options.setter
     def measure_options(self, options: MeasureOptions) -> None:
         self._bench.check(options)
-        self.shown.measure_options = options
+        self.document.measure_options = options
 
     def measure_options_view(self) -> protocol.MeasureOptions:
         """Return the options for the browser, with the maximum number of threads."""
@@ -72,32 +72,32 @@ class Runs(Editor):
         def work(progress: Progress) -> None:
             verdict = self._bench.verify(head, root, function.name, samples, progress)
             self.history_view.record_verdict(head.id, agrees=verdict.agrees)
-            self.shown.verdict = verdict
+            self.document.verdict = verdict
             result = "matches" if verdict.agrees else "differs from"
             self._announce(f"Compiled: {result} the interpreter", _TONES[verdict.agrees])
 
-        self.jobs.start("Compile", work)
+        self._start("Compile", work)
 
     def _measure(self) -> None:
         """Start a job that measures the entire program."""
         self._check_idle()
         head, function, options = self.schedule.head, self.entry, self.measure_options
-        chosen = dict(self.shown.samples)
+        chosen = dict(self.document.samples)
 
         def work(progress: Progress) -> None:
             self._announce_measurement(self._measured(head, function, chosen, progress, options))
 
-        self.jobs.start("Measure", work)
+        self._start("Measure", work)
 
     def _measure_sets(self) -> None:
         """Start a job that measures the entire program with each set of sizes."""
         self._check_idle()
         head, function, options = self.schedule.head, self.entry, self.measure_options
-        sets = self.shown.size_sets
+        sets = self.document.size_sets
         if not sets.sizes:
             raise SizeSetError("there is no set of sizes", hint="name the sample sizes as a set")
         chosen = [
-            (name, {**self.shown.samples, **sets.chosen(name, function)}) for name in sets.sizes
+            (name, {**self.document.samples, **sets.chosen(name, function)}) for name in sets.sizes
         ]
 
         def work(progress: Progress) -> None:
@@ -113,7 +113,7 @@ class Runs(Editor):
                 self._measured(head, function, sizes, progress.within(report), options)
             self._announce(f"Measured {len(chosen)} sets of sizes", "good")
 
-        self.jobs.start("Measure all sets of sizes", work)
+        self._start("Measure all sets of sizes", work)
 
     def _measured(
         self,
@@ -136,28 +136,29 @@ class Runs(Editor):
         return measurement
 
     def _edit_size_set(self, request: EditSizeSet) -> None:
-        sets, entry = self.shown.size_sets, self.entry
+        sets, entry = self.document.size_sets, self.entry
         match request.action:
             case "add":
                 sets = sets.added(request.name, self.samples(entry), entry)
             case "remove":
                 sets = sets.removed(request.name)
             case "use":
-                self.shown.samples = {**self.shown.samples, **sets.chosen(request.name, entry)}
-                self._show_menu()
-        self.shown.size_sets = sets
+                self.document.samples = {
+                    **self.document.samples,
+                    **sets.chosen(request.name, entry),
+                }
+        self.document.size_sets = sets
 
     def set_inputs(self, inputs: Sequence[object]) -> None:
         """Run the entry function with these inputs while the sample sizes are theirs."""
         entry = self.entry
         self._bench.given, sizes = given_inputs(entry, inputs)
         chosen = {(entry.name, symbol): size for symbol, size in sizes.items()}
-        self.shown.samples = {**self.shown.samples, **chosen}
-        self._show_menu()
+        self.document.samples = {**self.document.samples, **chosen}
 
     def add_size_set(self, name: str, sizes: Mapping[str, int]) -> None:
         """Add a named set of sizes of the entry function."""
-        self.shown.size_sets = self.shown.size_sets.added(name, sizes, self.entry)
+        self.document.size_sets = self.document.size_sets.added(name, sizes, self.entry)
 
     def _measure_kernel(self, name: str) -> None:
         """Start a job that measures one kernel in isolation, at the sizes of its caller."""
@@ -168,14 +169,14 @@ class Runs(Editor):
         def work(progress: Progress) -> None:
             roof = self._roof(options, progress)
             measurement = self._bench.measure_kernel(head, name, samples, progress, options)
-            measurement = with_rates(measurement, head.state.module, self.shown.samples, roof)
+            measurement = with_rates(measurement, head.state.module, self.document.samples, roof)
             measurement = self._plausible(measurement, options, progress)
             with self.lock:
                 self.rules.record(measurement, head.state, {})
                 self._show(self.records.add(measurement, None))
                 self._announce_measurement(measurement)
 
-        self.jobs.start(f"Measure {name}", work)
+        self._start(f"Measure {name}", work)
 
     def _plausible(
         self, measurement: Measurement, options: MeasureOptions, progress: Progress
@@ -212,19 +213,19 @@ class Runs(Editor):
             if roof is None:
                 raise ProtocolError("the peak rates of a CPU are measured, not those of a GPU")
             with self.lock:
-                shown = self.shown.measurement
+                shown = self.document.measurement
                 self.records.set_roof(roof)
                 if shown is not None and shown.roof and shown.roof.threads == roof.threads:
-                    self.shown.measurement = with_roof(shown, roof)
+                    self.document.measurement = with_roof(shown, roof)
                 self._announce(f"Measured: at most {roof.gflops:.0f} GFLOP/s", "good")
 
-        self.jobs.start("Measure the peak rates", work)
+        self._start("Measure the peak rates", work)
 
     def _show(self, record: Record) -> None:
         """Show a measurement; the graph keeps the colors of the last one of an entire call."""
-        self.shown.measurement = record.measurement
+        self.document.measurement = record.measurement
         if record.compiled is not None:
-            self.shown.profile = Profile(record.measurement, record.compiled)
+            self.document.profile = Profile(record.measurement, record.compiled)
 
     def _show_measurement(self, key: str) -> None:
         record = self.records.get(key)

@@ -11,16 +11,19 @@ from ..ir.graph.nodes import GraphFunc
 from ..ir.module import Function, Module
 from ..schedules import Problem, Schedule, State
 from ..target.target import Target
-from . import protocol
+from . import protocol, protocol_steps
 from .default_rules import DefaultRules
 from .graph_view import graph_view
-from .heat import heat_view
+from .heat import heat_view, overlay_of
 from .history_view import HistoryView
 from .jobs import Jobs
 from .measurement_records import MeasurementRecords
+from .page_view import PageView
 from .problem_view import launch_key, launch_problems, launch_view
+from .protocol_runs import Overlay
 from .render import Samples
-from .shown import Shown
+from .session_document import SessionDocument
+from .step_menu import catalog
 from .symbols import symbol_rows, symbols_view
 from .targets import missing_here, target_key, target_options
 
@@ -30,10 +33,15 @@ class DisplayedSession(Protocol):
 
     schedule: Schedule
     history_view: HistoryView
-    shown: Shown
+    document: SessionDocument
     jobs: Jobs
     records: MeasurementRecords
     jumps: dict[str, str]
+
+    @property
+    def view(self) -> PageView:
+        """The view of the page that the update is for."""
+        ...
 
     @property
     def state(self) -> State:
@@ -102,6 +110,10 @@ class DisplayedSession(Protocol):
         """Return the sample values of a function's symbols."""
         ...
 
+    def selected(self) -> protocol_steps.Selected:
+        """Return the selection with the parts that enclose it and its properties."""
+        ...
+
     def stages(self) -> list[protocol.Stage]:
         """Return the stages of lowering of the open function."""
         ...
@@ -130,18 +142,25 @@ def _graph_view(session: DisplayedSession) -> protocol.GraphView | None:
     return None if session.graph is None else graph_view(session.graph)
 
 
-def _heat_view(session: DisplayedSession) -> protocol.Heat | None:
+def heat(session: DisplayedSession) -> tuple[Overlay, list[bytes]] | None:
     """Return the times of the displayed graph; without a measurement of it there are none."""
-    profile, graph = session.shown.profile, session.graph
+    profile, graph = session.document.profile, session.graph
     if profile is None or graph is None or graph.name != profile.measurement.function:
-        return None if graph is None else protocol.Heat(graph.name, 0.0, [])
+        return None if graph is None else overlay_of(graph.name, 0.0, [])
     compiled = profile.compiled.module.graph(graph.name)
     calls = heat_view(graph, compiled, profile.measurement)
-    return protocol.Heat(graph.name, profile.measurement.total, calls)
+    return overlay_of(graph.name, profile.measurement.total, calls)
 
 
 def _rule_key(session: DisplayedSession) -> object:
     return session.schedule.head.id, session.function, session.rules.revision
+
+
+def _selected_key(session: DisplayedSession) -> object:
+    handle = session.view.selection
+    function = None if handle is None else session.state.module.functions[handle.function]
+    samples = {} if function is None else dict(session.samples(function))
+    return handle, function, samples
 
 
 def _symbols_key(session: DisplayedSession) -> object:
@@ -150,7 +169,7 @@ def _symbols_key(session: DisplayedSession) -> object:
 
 def _setup_key(session: DisplayedSession) -> object:
     sizes = dict(session.samples(session.entry))
-    sets = session.shown.size_sets
+    sets = session.document.size_sets
     measured = (session.records.revision, session.schedule.head.id) if sets.sizes else ()
     return session.machine, session.entry, sizes, sets, measured
 
@@ -163,7 +182,7 @@ def _setup_view(session: DisplayedSession) -> protocol.Setup:
         missing=missing_here(target),
         function=entry.name,
         sizes=symbol_rows(entry, session.samples(entry)),
-        sets=session.shown.size_sets.view(
+        sets=session.document.size_sets.view(
             entry, session.samples(entry), session.records, session.schedule.head.id
         ),
     )
@@ -183,32 +202,40 @@ def _history_view(session: DisplayedSession) -> protocol.History:
 def _launch_problems(session: DisplayedSession, *, fixes: bool) -> tuple[Problem, ...]:
     """Return the problems of a launch of the open kernel that were not dismissed."""
     found = launch_problems(session.state, session.function, session.machine, fixes=fixes)
-    name, hidden = session.function.name, session.shown.dismissed
+    name, hidden = session.function.name, session.document.dismissed
     return tuple(p for p in found if launch_key(p, name) not in hidden)
 
 
 def _problems_key(session: DisplayedSession) -> object:
     found = _launch_problems(session, fixes=False)
-    return session.shown.problems, [p.message for p in found], session.function if found else None
+    return (
+        session.document.problems,
+        [p.message for p in found],
+        session.function if found else None,
+    )
 
 
-def _problems_view(session: DisplayedSession) -> list[protocol.Problem]:
+def _problems_view(session: DisplayedSession) -> list[protocol_steps.Problem]:
     """Return the problems of the open kernel, then the errors."""
     name, machine = session.function.name, session.machine
     found = _launch_problems(session, fixes=True)
     launch = [launch_view(problem, session.state, name, machine) for problem in found]
-    return [*launch, *session.shown.problems]
+    return [*launch, *session.document.problems]
 
 
 SECTIONS: Final = (
+    Section("catalog", lambda _: "", lambda _: list(catalog())),
     Section("target", lambda s: s.target, lambda s: s.target),
-    Section("open", lambda s: s.shown.open, lambda s: s.shown.open),
+    Section("open", lambda s: s.view.open, lambda s: s.view.open),
     Section("graph", lambda s: s.graph, _graph_view),
-    Section("menu", lambda s: (s.shown.menu,), lambda s: s.shown.menu),
+    Section("selected", _selected_key, lambda s: s.selected()),
+    Section("menu", lambda s: id(s.view.menu), lambda s: s.view.menu),
+    Section("checked", lambda s: id(s.view.checked), lambda s: s.view.checked),
+    Section("previewed", lambda s: id(s.view.previewed), lambda s: s.view.previewed),
     Section(
         "trace",
-        lambda s: (s.schedule.head.id, s.shown.pending),
-        lambda s: s.history_view.trace(s.schedule, s.shown.pending),
+        lambda s: (s.schedule.head.id, s.document.pending),
+        lambda s: s.history_view.trace(s.schedule, s.document.pending),
     ),
     Section("history", _history_key, _history_view),
     Section("symbols", _symbols_key, lambda s: symbols_view(s.function, s.samples(s.function))),
@@ -218,17 +245,17 @@ SECTIONS: Final = (
         lambda s: (s.measure_options, s.machine),
         lambda s: s.measure_options_view(),
     ),
-    Section("measurement", lambda s: s.shown.measurement, lambda s: s.shown.measurement),
+    Section("measurement", lambda s: s.document.measurement, lambda s: s.document.measurement),
     Section("records", lambda s: s.records.revision, lambda s: s.records.view()),
-    Section("heat", lambda s: (s.graph, s.shown.profile), _heat_view),
-    Section("similar", lambda s: id(s.shown.similar), lambda s: s.shown.similar),
+    Section("similar", lambda s: id(s.view.similar), lambda s: s.view.similar),
     Section("rule", _rule_key, lambda s: s.rule()),
-    Section("verdict", lambda s: s.shown.verdict, lambda s: s.shown.verdict),
+    Section("verdict", lambda s: s.document.verdict, lambda s: s.document.verdict),
     Section("jobs", lambda s: s.jobs.view(), lambda s: s.jobs.view()),
     Section("problems", _problems_key, _problems_view),
     Section("stages", lambda s: s.stages(), lambda s: s.stages()),
-    Section("lowered", lambda s: id(s.shown.lowered), lambda s: s.shown.lowered),
-    Section("document", lambda s: id(s.shown.document), lambda s: s.shown.document),
-    Section("applied", lambda s: (s.shown.applied,), lambda s: s.shown.applied),
+    Section("lowered", lambda s: id(s.view.lowered), lambda s: s.view.lowered),
+    Section("document", lambda s: id(s.view.saved), lambda s: s.view.saved),
+    Section("applied", lambda s: (s.view.applied,), lambda s: s.view.applied),
 )
-"""The sections except ``functions`` and ``panes``, which depend on the rendered text."""
+"""The sections except ``functions`` and ``panes``, which depend on the rendered text, the copy of
+the trace, and the overlay, which has buffers."""

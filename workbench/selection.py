@@ -19,36 +19,37 @@ from ..schedules import (
     LoopRef,
     State,
 )
-from . import protocol
+from . import protocol_steps
 from .graph_view import info_text, weights_of
+from .protocol_steps import HandleKind
 from .render import Samples, at_samples
 
 
-def to_view(state: State, handle: Handle) -> protocol.Handle:
+def to_view(state: State, handle: Handle) -> protocol_steps.Handle:
     """Return the handle of the protocol, with its kind and current name."""
     match handle:
         case FunctionRef(function=name):
-            return protocol.Handle("function", name, 0, name)
+            return protocol_steps.Handle("function", name, 0, name)
         case LoopRef(function=function, uid=uid):
             loop = state.tree(function).loops.get(uid)
             name = loop.var.name if loop else handle.name
-            return protocol.Handle("loop", function, uid, name)
+            return protocol_steps.Handle("loop", function, uid, name)
         case BlockRef(function=function, uid=uid):
             block = state.tree(function).blocks.get(uid)
             name = block.name if block else handle.name
-            return protocol.Handle("block", function, uid, name)
+            return protocol_steps.Handle("block", function, uid, name)
         case BufferRef(function=function, uid=uid):
             buffer = state.tree(function).buffers.get(uid)
             name = buffer.name if buffer else handle.name
-            return protocol.Handle("buffer", function, uid, name)
+            return protocol_steps.Handle("buffer", function, uid, name)
         case BindingRef(function=function, uid=uid):
             name = _value_name(state, function, uid) or handle.name
-            return protocol.Handle("binding", function, uid, name)
+            return protocol_steps.Handle("binding", function, uid, name)
         case _:
             assert_never(handle)
 
 
-def to_handle(state: State, kind: protocol.HandleKind, function: str, uid: int) -> Handle | None:
+def to_handle(state: State, kind: HandleKind, function: str, uid: int) -> Handle | None:
     """Return the handle of a selected part, or None if the part no longer exists."""
     handle: Handle
     match kind:
@@ -130,7 +131,7 @@ def find_by_name(state: State, function: str, name: str) -> Handle | None:
     return None
 
 
-def enclosing(state: State, handle: Handle) -> list[protocol.Handle]:
+def enclosing(state: State, handle: Handle) -> list[protocol_steps.Handle]:
     """Return the function, loops and blocks that enclose a part, outermost first.
 
     A binding of the graph is enclosed by the loops and branches that contain it.
@@ -139,16 +140,18 @@ def enclosing(state: State, handle: Handle) -> list[protocol.Handle]:
     function = state.module.functions[handle.function]
     if isinstance(function, GraphFunc) and isinstance(handle, BindingRef):
         outer = (b.value for b in bindings_around(function, handle.uid))
-        return path + [protocol.Handle("binding", handle.function, v.uid, v.name) for v in outer]
+        return path + [
+            protocol_steps.Handle("binding", handle.function, v.uid, v.name) for v in outer
+        ]
     if not isinstance(function, PrimFunc) or not isinstance(handle, LoopRef | BlockRef):
         return path if not isinstance(handle, FunctionRef) else []
     tree = tree_of(function)
     inner = tree.loops[handle.uid] if isinstance(handle, LoopRef) else tree.blocks[handle.uid]
     for outer in reversed(list(tree.ancestors(inner))):
         if isinstance(outer, For):
-            path.append(protocol.Handle("loop", handle.function, outer.uid, outer.var.name))
+            path.append(protocol_steps.Handle("loop", handle.function, outer.uid, outer.var.name))
         elif isinstance(outer, Block):
-            path.append(protocol.Handle("block", handle.function, outer.uid, outer.name))
+            path.append(protocol_steps.Handle("block", handle.function, outer.uid, outer.name))
     return path
 
 

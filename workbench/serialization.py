@@ -17,6 +17,10 @@ from .requests import Request
 Plain: TypeAlias = "dict[str, Json]"
 
 
+MAX_CLIENT = 64
+"""The maximum length of the name of a client."""
+
+
 class ProtocolError(TilewrightError):
     """A message that does not conform to the protocol, or that the session cannot handle."""
 
@@ -31,10 +35,11 @@ def to_plain(value: object) -> Json:
 
     Examples
     --------
-    >>> to_plain(protocol.Handle("loop", "f", 3, "i"))
+    >>> from .protocol_steps import Handle
+    >>> to_plain(Handle("loop", "f", 3, "i"))
     {'kind': 'loop', 'function': 'f', 'uid': 3, 'name': 'i'}
-    >>> to_plain(protocol.Update(version=2, reply=7, server_ms=0.5, open="f"))
-    {'version': 2, 'reply': 7, 'server_ms': 0.5, 'open': 'f'}
+    >>> to_plain(Update(version=2, client="a", reply=7, revision=1, server_ms=0.5, open="f"))
+    {'version': 2, 'client': 'a', 'reply': 7, 'revision': 1, 'server_ms': 0.5, 'open': 'f'}
     """
     match value:
         case None | bool() | int() | float() | str():
@@ -84,6 +89,22 @@ def decode(message: Mapping[str, object]) -> Request:
     return cls(**{name: _field(kind, name, hints[name], message) for name in _names(cls)})
 
 
+def client_of(message: Mapping[str, object]) -> str:
+    """Return the name of the client that sent a message; empty if it states none.
+
+    Raises
+    ------
+    ProtocolError
+        If the name is not a short text.
+    """
+    name = message.get("client", "")
+    if not isinstance(name, str) or len(name) > MAX_CLIENT:
+        raise ProtocolError(
+            f"client {reprlib.repr(name)} is not a text of at most {MAX_CLIENT} characters"
+        )
+    return name
+
+
 def is_message(message: object) -> bool:
     """Return whether a message is a mapping, as all requests are."""
     return isinstance(message, Mapping)
@@ -98,6 +119,20 @@ def _field(kind: str, name: str, hint: Any, message: Mapping[str, object]) -> ob
             f"field {name!r} of request {kind!r} is {reprlib.repr(value)}; "
             f"expected {_type_name(hint)}"
         )
+    return _converted(value, hint)
+
+
+def _converted(value: Any, hint: Any) -> object:
+    """Return a value that fits a type, with objects of the protocol in place of mappings."""
+    args = get_args(hint)
+    if is_dataclass(hint):
+        hints = _hints(cast("type", hint))
+        fields_ = {name: _converted(value[name], hints[name]) for name in hints}
+        return cast("Any", hint)(**fields_)
+    if get_origin(hint) is list:
+        return [_converted(item, args[0]) for item in value]
+    if get_origin(hint) is dict:
+        return {key: _converted(item, args[1]) for key, item in value.items()}
     return value
 
 
@@ -117,6 +152,15 @@ def _fits(value: object, hint: Any) -> bool:
         return isinstance(value, dict) and all(
             isinstance(k, str) and _fits(v, args[1])
             for k, v in cast("dict[object, object]", value).items()
+        )
+    if origin is list:
+        items = cast("list[object]", value)
+        return isinstance(value, list) and all(_fits(item, args[0]) for item in items)
+    if is_dataclass(hint):
+        items_ = cast("dict[object, object]", value)
+        hints = _hints(cast("type", hint))
+        return isinstance(value, dict) and all(
+            name in items_ and _fits(items_[name], kind) for name, kind in hints.items()
         )
     if hint is float:  # JavaScript serializes an integral number without a decimal point
         return type(value) in (float, int)

@@ -24,6 +24,7 @@ from .history_view import NoteError
 from .jobs import Progress
 from .lowered_texts import LoweredTexts
 from .measurement_records import MeasurementRecords
+from .page_view import PageView
 from .protocol import VERSION, Document, Update
 from .requests import (
     Apply,
@@ -39,6 +40,7 @@ from .requests import (
     Lower,
     Navigate,
     Open,
+    Preview,
     Request,
     Run,
     Sample,
@@ -48,11 +50,14 @@ from .requests import (
     SetNote,
     SetTarget,
     ShowMeasurement,
+    Suggest,
     UseRule,
 )
+from .rule_steps import RuleSteps
 from .runs import Runs
-from .serialization import ProtocolError, decode, is_message
+from .serialization import ProtocolError, client_of, decode, is_message
 from .targets import target_named
+from .trace_edits import TraceEdits
 from .view_diff import ViewDiff
 
 Publish = Callable[[Update, list[bytes]], None]
@@ -65,8 +70,8 @@ def _discard(_update: Update, _buffers: list[bytes]) -> None:
     """Discard an update, for sessions without a browser."""
 
 
-class Session(Runs):
-    """A schedule and the view of it that a browser displays.
+class Session(Runs, RuleSteps, TraceEdits):
+    """A schedule and the views of it that browsers display.
 
     Parameters
     ----------
@@ -85,9 +90,8 @@ class Session(Runs):
     ) -> None:
         """Open the program's ``main``, or its only loop-level function."""
         self.publish = publish
-        self._diff = ViewDiff()
-        self._seen = schedule.head.id
-        self._moved = False
+        self._diffs: dict[str, ViewDiff] = {}
+        self._measured_head = schedule.head.id
         self._lowered_texts = LoweredTexts(bench.target)
         self._lower_job = ""
         self.records = MeasurementRecords()
@@ -102,9 +106,9 @@ class Session(Runs):
         """
         started = time.perf_counter()
         number = message.get("id") if is_message(message) else None
-        with self.lock:
+        with self.lock, self.views.using(self._sender(message)):
             try:
-                self._announce_moves()
+                self._follow()
                 with self._moves():
                     self._execute(decode(message))
             except TilewrightError as error:
@@ -113,54 +117,71 @@ class Session(Runs):
                 self._add_problem(error)
             return self._send(number if isinstance(number, int) else 0, started)
 
-    def refresh(self) -> None:
-        """Publish the sections that changed without a request, after work on another thread.
+    def _sender(self, message: Mapping[str, object]) -> PageView:
+        """Return the view of the client of a message; one with an invalid name has no name."""
+        try:
+            return self.views.of(client_of(message) if is_message(message) else "")
+        except ProtocolError:
+            return self.views.of("")
 
-        The first update after a move of the head made elsewhere announces it.
-        """
+    def refresh(self) -> None:
+        """Publish the sections that changed without a request, after work on another thread."""
         with self.lock:
-            self._announce_moves()
-            if self.schedule.head.id != self._seen:
-                self._sync_selection()
             self._send(0, time.perf_counter())
 
-    def _announce_moves(self) -> None:
-        """Follow a head that was moved elsewhere; a menu on the old program is out of date."""
-        if self._moved:
-            self._moved = False
+    def _follow(self) -> None:
+        """Let the current view follow a head that was moved elsewhere, and announce the move."""
+        if self.view.moved:
+            self.view.moved = False
             self._sync_selection()
             head = self._head_text()
-            self._announce(f"A cell or another view moved the head: it is {head}", "info")
+            self._announce(f"A cell or another page moved the head: it is {head}", "info")
 
     def _head_moved(self, _head: object) -> None:
         """Follow edits made elsewhere, such as in a cell, with one update per burst.
 
         Another thread may move the head while this session executes a request.
         """
-        if self._mover == threading.get_ident():
+        own = self._mover == threading.get_ident()
+        for _, view in self.views:
+            view.moved = view.moved or not own or view is not self.view
+        if own:
             return
-        self._moved = True
         if self._timer is not None:
             return
-        self._timer = threading.Timer(FOLLOW_DELAY, self._follow)
+        self._timer = threading.Timer(FOLLOW_DELAY, self._burst_ended)
         self._timer.daemon = True
         self._timer.start()
 
-    def _follow(self) -> None:
+    def _burst_ended(self) -> None:
         """Publish the new head; a later move starts another timer."""
         self._timer = None
         self.refresh()
 
     def _send(self, reply: int, started: float) -> Update:
-        head = self.schedule.head.id
-        if head != self._seen and (record := self.records.last(head)) is not None:
+        """Publish an update for each client, and return that for the current view."""
+        head, sender = self.schedule.head.id, self.view
+        if head != self._measured_head and (record := self.records.last(head)) is not None:
             self._show(record)
-        self._seen = head
-        update, buffers = self._diff.update(self, reply, started)
-        self.publish(update, buffers)
-        return update
+        self._measured_head = head
+        answer = Update(VERSION, "", reply, 0, 0.0)
+        views = list(self.views)
+        self._diffs = {client: self._diff(client) for client, _ in views}
+        for client, view in sorted(views, key=lambda item: item[1] is not sender):
+            with self.views.using(view):
+                self._follow()
+                number = reply if view is sender else 0
+                update, buffers = self._diffs[client].update(self, client, number, started)
+            self.publish(update, buffers)
+            if view is sender:
+                answer = update
+        return answer
+
+    def _diff(self, client: str) -> ViewDiff:
+        return self._diffs.get(client) or ViewDiff()
 
     def _execute(self, request: Request) -> None:
+        """Execute a request about the view of the page, or else about the document."""
         match request:
             case Hello(version=version):
                 self._hello(version)
@@ -168,28 +189,24 @@ class Session(Runs):
                 self._open(name)
             case Select():
                 self._select(request)
-            case Check(key=key, values=values):
-                self.shown.steps.change(key, values, self.state)
-                self._show_menu()
+            case Suggest():
+                self._suggest()
+            case Check():
+                self._check(request)
+            case Preview():
+                self._preview(request)
+            case Lower(stage=stage):
+                self._lower(stage)
+            case SaveTrace(format=kind):
+                self._save(kind)
+            case Run():
+                self._run(request)
+            case Cancel(job=job):
+                self.jobs.cancel(job)
             case Apply():
                 self._apply(request)
             case Navigate():
                 self._navigate(request)
-            case Sample():
-                self._set_sample(request)
-            case EditSizeSet():
-                self._edit_size_set(request)
-            case SetTarget():
-                self._set_target(request)
-            case Run():
-                self._run(request)
-            case SetMeasureOptions(caches=caches, threads=threads, pin=pin, budget=budget):
-                limited = min(budget, sys.float_info.max)  # JSON may contain any integer
-                self.measure_options = MeasureOptions(caches, threads, pin, float(limited))
-            case Cancel(job=job):
-                self.jobs.cancel(job)
-            case Lower(stage=stage):
-                self._lower(stage)
             case EditGroup():
                 self._edit_group(request)
             case EditTrace():
@@ -198,19 +215,42 @@ class Session(Runs):
                 self._apply_to_similar(request)
             case UseRule():
                 self._use_rule(request)
-            case SaveTrace(format=kind):
-                self._save(kind)
             case LoadTrace(text=text, notes=notes):
                 for node, note in notes.items():
                     self.history_view.set_note(node, note)
                 self._load(text)
+            case _:
+                self._set(request)
+
+    def _set(
+        self,
+        request: Sample
+        | EditSizeSet
+        | SetTarget
+        | SetMeasureOptions
+        | SetNote
+        | ShowMeasurement
+        | Dismiss,
+    ) -> None:
+        """Change a value of the document other than its schedule."""
+        match request:
+            case Sample():
+                self._set_sample(request)
+            case EditSizeSet():
+                self._edit_size_set(request)
+            case SetTarget():
+                self._set_target(request)
+            case SetMeasureOptions(caches=caches, threads=threads, pin=pin, budget=budget):
+                limited = min(budget, sys.float_info.max)  # JSON may contain any integer
+                self.measure_options = MeasureOptions(caches, threads, pin, float(limited))
             case SetNote(node=node, text=text):
                 self._set_note(node, text)
             case ShowMeasurement(key=key):
                 self._show_measurement(key)
             case Dismiss(key=key):
-                self.shown.problems = tuple(p for p in self.shown.problems if p.key != key)
-                self.shown.dismissed |= {key}
+                kept = (p for p in self.document.problems if p.key != key)
+                self.document.problems = tuple(kept)
+                self.document.dismissed |= {key}
 
     def _set_target(self, request: SetTarget) -> None:
         """Start a job that finds the steps that are legal on a target, then choose the target."""
@@ -221,7 +261,7 @@ class Session(Runs):
             return
         program_target(self.schedule, target)  # reports functions that state another target
         applied, root = self.schedule.trace, self.schedule.history[0].state
-        whole = self.shown.pending.after(applied)
+        whole = self.document.pending.after(applied)
 
         def work(progress: Progress) -> None:
             progress(-1.0, "checking the steps on the target")
@@ -231,7 +271,7 @@ class Session(Runs):
                 self._check_head(request.head)
                 self._choose(target, None if kept else whole)
 
-        self.jobs.start(f"Choose target {request.target}", work)
+        self._start(f"Choose target {request.target}", work)
 
     def _choose(self, target: Target, trace: Trace | None) -> None:
         """Compile for a target; the steps of a trace that are not legal on it become pending."""
@@ -255,7 +295,10 @@ class Session(Runs):
                 f"the page uses version {version} of the protocol; expected version {VERSION}",
                 hint="reload the page",
             )
-        self._diff.reset()
+        client = next(name for name, view in self.views if view is self.view)
+        self._diffs.pop(client, None)
+        self.view.revision, self.view.menu = 0, None
+        self.view.checked = self.view.previewed = None
         self._sync_selection()
 
     def _set_note(self, node: str, text: str) -> None:
@@ -267,9 +310,9 @@ class Session(Runs):
         trace = self.schedule.trace.pruned()
         stem = self.stem
         if kind == "json":
-            self.shown.document = Document(f"{stem}.trace.jsonl", "json", to_json(trace) + "\n")
+            self.view.saved = Document(f"{stem}.trace.jsonl", "json", to_json(trace) + "\n")
         else:
-            self.shown.document = Document(f"{stem}.py", "python", to_python(trace) + "\n")
+            self.view.saved = Document(f"{stem}.py", "python", to_python(trace) + "\n")
 
     def stages(self) -> list[protocol.Stage]:
         """Return the stages of lowering of the open function."""
@@ -277,18 +320,18 @@ class Session(Runs):
 
     def _lower(self, stage: str) -> None:
         """Show the text of the open function after a stage, from the cache or by a job."""
-        texts, head, name = self._lowered_texts, self.schedule.head, self.shown.open
+        texts, head, name = self._lowered_texts, self.schedule.head, self.view.open
         module = self.displayed
         texts.check(stage)
         self.jobs.cancel(self._lower_job)
         cached = texts.cached(head.id, name, stage)
         if cached is not None:
-            self.shown.lowered = replace(cached)  # a new object is sent again
+            self.view.lowered = replace(cached)  # a new object is sent again
             return
 
         def work(progress: Progress) -> None:
             lowered = texts.lower(head.id, module, name, stage, progress)
             if not progress.canceled:
-                self.shown.lowered = lowered
+                self.view.lowered = lowered
 
-        self._lower_job = self.jobs.start(f"Lower {name}", work, "lower")
+        self._lower_job = self._start(f"Lower {name}", work, "lower")

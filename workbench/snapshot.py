@@ -28,7 +28,7 @@ def snapshot_text(session: Session) -> str:
 
 def snapshot_html(session: Session) -> str:
     """Return HTML without scripts: summary, trace and the open function."""
-    trace = session.history_view.trace(session.schedule, session.shown.pending).lines
+    trace = session.history_view.trace(session.schedule, session.document.pending).lines
     parts = [f'<div style="{_BAR}"><strong>Tilewright</strong> {escaped(_headline(session))}</div>']
     if trace:
         inner = code_html("\n".join(map(_line, trace)))
@@ -44,17 +44,18 @@ def snapshot_html(session: Session) -> str:
 
 
 def _headline(session: Session) -> str:
-    state, shown = session.state, session.shown
+    state, view, document = session.state, session.view, session.document
     counts = (("function", len(state.module.functions)), ("step", len(state.trace)))
     words = [f"{count} {word}{'' if count == 1 else 's'}" for word, count in counts]
-    if shown.selection is not None:
-        handle = to_view(state, shown.selection)
+    if view.selection is not None:
+        handle = to_view(state, view.selection)
         words.append(f"{handle.kind} {handle.name} selected")
-    if shown.measurement is not None:
-        words.append(f"{duration(shown.measurement.median)} at {shown.measurement.shapes}")
-    if shown.verdict is not None:
+    if document.measurement is not None:
+        measured = document.measurement
+        words.append(f"{duration(measured.median)} at {measured.shapes}")
+    if document.verdict is not None:
         words.append(
-            "matches the interpreter" if shown.verdict.agrees else "DIFFERS from the interpreter"
+            "matches the interpreter" if document.verdict.agrees else "DIFFERS from the interpreter"
         )
     return " · ".join([session.target, *words])
 
@@ -75,7 +76,7 @@ def _line(line: TraceLine) -> str:
 
 def _text(session: Session) -> str:
     module = session.state.module
-    if session.shown.open not in module.functions:
+    if session.view.open not in module.functions:
         return "(empty module)"
     return script.to_text(session.function, module=module)
 

@@ -12,7 +12,7 @@ from ..schedules import STEPS, Query, Trace, to_python
 from ..schedules.coerce import type_text
 from ..schedules.python_text import GROUP, RETURNS
 from ..schedules.trace import Argument, Group, ResultOf, TraceStep, Written
-from . import protocol
+from . import protocol, protocol_steps
 from .pending import Pending
 from .protocol import TraceGroup, TraceLine, TraceStatus
 from .serialization import ProtocolError
@@ -101,18 +101,19 @@ def _status(step: TraceStep) -> TraceStatus:
     return "query" if issubclass(cls, Query) else "done"
 
 
-def _fields(group: Group) -> list[protocol.Field]:
+def _fields(group: Group) -> list[protocol_steps.Field]:
     """Return the parameters of a composite step whose values are literals."""
     cls = STEPS.get(group.op)
     values = dict(group.arguments)
     return [
-        protocol.Field(
+        protocol_steps.Field(
             name=parameter.name,
             type=type_text(parameter.type),
             doc=parameter.doc,
             value=_value_text(values[parameter.name]),
             choices=[],
             required=parameter.required,
+            kinds=[],
             unavailable={},
         )
         for parameter in (() if cls is None else cls.parameters())

@@ -12,9 +12,11 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..ir.dtype import DTYPES
-from . import protocol, protocol_runs, requests
+from . import protocol, protocol_runs, protocol_steps, requests
 
 _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
+
+_MODULES = (protocol_steps, protocol_runs, protocol, requests)
 
 _HEAD = """\
 // Generated from protocol*.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
@@ -25,10 +27,7 @@ _HEAD = """\
 def typescript() -> str:
     """Return the entire file: constants, one interface per class, and the union of the requests."""
     items = dict.fromkeys(
-        item
-        for module in (protocol_runs, protocol, requests)
-        for item in vars(module).values()
-        if _is_local_dataclass(item)
+        item for module in _MODULES for item in vars(module).values() if _is_local_dataclass(item)
     )
     union = " | ".join(item.__name__ for item in get_args(requests.Request))
     parts = [
@@ -44,7 +43,7 @@ def typescript() -> str:
 
 
 def _is_local_dataclass(item: object) -> bool:
-    modules = (protocol.__name__, protocol_runs.__name__, requests.__name__)
+    modules = {module.__name__ for module in _MODULES}
     return isinstance(item, type) and is_dataclass(item) and item.__module__ in modules
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any, TypeVar, cast
 
 from ..ir.graph.nodes import CallTIR, GraphFunc, LaunchKernel
 from ..ir.graph.visit import all_bindings
 from ..ir.module import Function, Module
 from ..schedules import to_json
-from .protocol import VERSION, FunctionItem, Pane, TraceCopy, Update
+from .protocol import VERSION, FunctionItem, FunctionList, Pane, TraceCopy, Update
 from .render import Rendered, Samples, render
-from .sections import SECTIONS, DisplayedSession
+from .sections import SECTIONS, DisplayedSession, heat
 
 _T = TypeVar("_T")
+
+LISTS = {"functions": "items", "graph": "nodes", "trace": "lines", "history": "nodes",
+         "records": "items"}  # fmt: skip
+"""The sections with long lists, of which only changes are sent, and the fields of the lists."""
 
 PROCESS = uuid.uuid4().hex
 """The identity of this process, by which a browser recognizes a restarted Jupyter kernel."""
@@ -28,29 +33,26 @@ MAX_PANES = 32
 
 
 class ViewDiff:
-    """The cache keys of all sections; only sections with a new key are rebuilt and sent."""
+    """The cache keys of all sections of one client; only those with a new key are sent."""
 
     def __init__(self) -> None:
         """Start with an empty cache."""
         self._keys: dict[str, object] = {}
         self._sent: OrderedDict[str, None] = OrderedDict()
         self._copied: list[str] = []
+        self._lists: dict[str, list[object]] = {}
         self._rendered: OrderedDict[tuple[Function, tuple[tuple[str, int], ...]], Rendered] = (
             OrderedDict()
         )
 
-    def reset(self) -> None:
-        """Clear the cache, so that the next update contains all sections."""
-        self._keys.clear()
-        self._sent.clear()
-        self._copied.clear()
-
     def update(
-        self, session: DisplayedSession, reply: int, started: float
+        self, session: DisplayedSession, client: str, reply: int, started: float
     ) -> tuple[Update, list[bytes]]:
         """Return the sections that changed, with the binary spans of new panes."""
+        view = session.view
+        view.revision += 1
         if not session.state.module.functions:
-            return Update(VERSION, reply, 0.0), []
+            return Update(VERSION, client, reply, view.revision, 0.0), []
         panes = self._panes(session)
         fresh = [p for p in panes if self._mark_sent(p.pane.hash)]
         module = session.state.module
@@ -65,20 +67,43 @@ class ViewDiff:
             )
             for section in SECTIONS
         }
+        sections["functions"] = functions
+        for name, field in LISTS.items():
+            sections[name] = self._spliced(name, field, sections[name])
+        found = self._if_changed(
+            "heat", (session.graph, session.document.profile), partial(heat, session)
+        )
+        buffers = [p.spans for p in fresh]
+        if found is not None:
+            overlay, more = found
+            numbers = dict(zip(("values", "uids", "calls"), count(len(buffers)), strict=False))
+            sections["heat"] = replace(overlay, **numbers)
+            buffers += more
         update = Update(
             version=VERSION,
+            client=client,
             reply=reply,
+            revision=view.revision,
             server_ms=(time.perf_counter() - started) * 1e3,
-            functions=functions,
             copy=self._if_changed(
                 "copy",
-                (session.schedule.head.id, session.shown.pending, session.history_view.revision),
+                (session.schedule.head.id, session.document.pending, session.history_view.revision),
                 lambda: self._copy(session),
             ),
             panes=[_numbered(p.pane, k) for k, p in enumerate(fresh)] or None,
             **cast("Any", sections),
         )
-        return update, [p.spans for p in fresh]
+        return update, buffers
+
+    def _spliced(self, name: str, field: str, message: Any) -> object:
+        """Return a message with the elements of its list that the client does not have."""
+        if message is None:
+            return None
+        before, after = self._lists.get(name, []), getattr(message, field)
+        self._lists[name] = after
+        keep, tail = common_ends(before, after)
+        changed = {field: after[keep : len(after) - tail]}
+        return replace(message, **changed, keep=keep or None, tail=tail or None)
 
     def _if_changed(self, name: str, key: object, make: Callable[[], _T]) -> _T | None:
         if name in self._keys and self._keys[name] == key:
@@ -88,7 +113,7 @@ class ViewDiff:
 
     def _copy(self, session: DisplayedSession) -> TraceCopy:
         """Return the lines of the trace as a file that differ from those of the last one."""
-        trace = session.shown.pending.after(session.schedule.trace)
+        trace = session.document.pending.after(session.schedule.trace)
         before, self._copied = self._copied, to_json(trace).splitlines()
         pairs = enumerate(zip(before, self._copied, strict=False))
         different = (k for k, (old, new) in pairs if old != new)
@@ -127,15 +152,30 @@ class ViewDiff:
         return fresh
 
 
+def common_ends(before: Sequence[object], after: Sequence[object]) -> tuple[int, int]:
+    """Return the number of equal elements at the begin, and at the end of the rest.
+
+    Examples
+    --------
+    >>> common_ends([1, 2, 3, 4], [1, 5, 4])
+    (1, 1)
+    >>> common_ends([1, 1], [1])
+    (1, 0)
+    """
+    shared = min(len(before), len(after))
+    keep = next((k for k in range(shared) if before[k] != after[k]), shared)
+    rest = shared - keep
+    tail = next((k for k in range(rest) if before[-1 - k] != after[-1 - k]), rest)
+    return keep, tail
+
+
 def _numbered(pane: Pane, buffer: int) -> Pane:
     return replace(pane, buffer=buffer)
 
 
-def _functions(
-    module: Module, listed: list[Function], hashes: dict[str, str]
-) -> list[FunctionItem]:
+def _functions(module: Module, listed: list[Function], hashes: dict[str, str]) -> FunctionList:
     calls = _calls(module)
-    return [
+    items = [
         FunctionItem(
             name=f.name,
             level="graph" if isinstance(f, GraphFunc) else "loop",
@@ -145,6 +185,7 @@ def _functions(
         )
         for f in listed
     ]
+    return FunctionList(items)
 
 
 def _calls(module: Module) -> dict[str, int]:

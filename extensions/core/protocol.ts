@@ -1,7 +1,7 @@
 // Generated from protocol*.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
 // Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 
-export const VERSION = 7;
+export const VERSION = 8;
 
 export const SPAN_FIELDS = 7;
 
@@ -9,6 +9,229 @@ export const SPAN_KINDS = ["loop", "block", "buffer", "binding"] as const;
 
 /** The names of the dtypes. */
 export const DTYPES = ["f16", "f32", "f64", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool", "f8_e4m3", "f8_e5m2", "i4", "u4", "i2", "u2", "c64", "c128"];
+
+/**
+ * A handle of a selectable part of the program, with its printed name.
+ */
+export interface Handle {
+  readonly kind: "function" | "loop" | "block" | "buffer" | "binding";
+  readonly function: string;
+  readonly uid: number;
+  readonly name: string;
+}
+
+/**
+ * A step as data: its name, and its arguments by parameter.
+ *
+ * `handles` are arguments that are parts of the program, and `values` the text of others. A
+ * text from a form is used instead of the handles of its parameter, and names parts of
+ * `function`. A parameter in neither has its default.
+ */
+export interface StepData {
+  readonly op: string;
+  readonly function: string;
+  readonly handles: Readonly<Record<string, readonly Handle[]>>;
+  readonly values: Readonly<Record<string, string>>;
+}
+
+/**
+ * A field of a step's form: one parameter. `value` is Python text.
+ *
+ * `kinds` are the kinds of parts of the program that the parameter accepts; it is empty for
+ * other values. `unavailable` contains the choices that the target does not have, each with the
+ * missing features.
+ */
+export interface Field {
+  readonly name: string;
+  readonly type: string;
+  readonly doc: string;
+  readonly value: string;
+  readonly choices: readonly string[];
+  readonly required: boolean;
+  readonly kinds: readonly ("function" | "loop" | "block" | "buffer" | "binding")[];
+  readonly unavailable: Readonly<Record<string, string>>;
+}
+
+/**
+ * A filled-in step that removes a problem.
+ */
+export interface Fix {
+  readonly label: string;
+  readonly data: StepData;
+}
+
+/**
+ * An underlined part of a line. The columns count from 1; `end` is exclusive.
+ */
+export interface Mark {
+  readonly line: number;
+  readonly column: number;
+  readonly end: number;
+}
+
+/**
+ * A line of code with its number, which counts from 1.
+ */
+export interface CodeLine {
+  readonly number: number;
+  readonly text: string;
+}
+
+/**
+ * Lines of a function with marks. A gap between line numbers is an omission.
+ */
+export interface Excerpt {
+  readonly function: string;
+  readonly lines: readonly CodeLine[];
+  readonly marks: readonly Mark[];
+}
+
+/**
+ * A violated requirement of a step, or an error listed in the Problems panel.
+ *
+ * `requirement` is the name of the violated requirement and `requires` its text; both are
+ * empty for an error. `where` lists the parts of the program at fault, which the `excerpts`
+ * underline. `location` describes the location of an error. Errors have a `title` and a
+ * `traceback`, which is displayed on request.
+ */
+export interface Problem {
+  readonly key: string;
+  readonly tone: "info" | "good" | "warn" | "bad";
+  readonly title: string;
+  readonly message: string;
+  readonly location: string;
+  readonly hint: string;
+  readonly requirement: string;
+  readonly requires: string;
+  readonly numbers: Readonly<Record<string, string>>;
+  readonly counterexample: Readonly<Record<string, string>>;
+  readonly where: readonly Handle[];
+  readonly excerpts: readonly Excerpt[];
+  readonly fixes: readonly Fix[];
+  readonly traceback: string;
+}
+
+/**
+ * A line of the program and the corresponding line of an intrinsic's semantics.
+ *
+ * `marks` are positions in :attr:`MatchView.mismatches`.
+ */
+export interface MatchRow {
+  readonly program: string;
+  readonly pattern: string;
+  readonly marks: readonly number[];
+}
+
+/**
+ * A difference between program and intrinsic: its kind, the two texts, and a message.
+ */
+export interface Mismatch {
+  readonly kind: "extent" | "dtype" | "layout" | "access" | "reduction" | "scope" | "target" | "predicate";
+  readonly program: string;
+  readonly pattern: string;
+  readonly message: string;
+}
+
+/**
+ * A side-by-side view of a part of the program and the semantics of an intrinsic.
+ */
+export interface MatchView {
+  readonly intrinsic: string;
+  readonly summary: string;
+  readonly rows: readonly MatchRow[];
+  readonly mismatches: readonly Mismatch[];
+}
+
+/**
+ * A filled-in step for the selection, legal if `problems` is empty.
+ *
+ * `key` identifies the suggestion among those of a selection, also after an edit. `data` is
+ * the step without edits of its form. `more_problems` counts the problems that were left out.
+ * `steps` is 1; for a composite step it is null, and computed by a check.
+ */
+export interface Suggestion {
+  readonly key: string;
+  readonly step: string;
+  readonly family: string;
+  readonly applicable: boolean;
+  readonly label: string;
+  readonly summary: string;
+  readonly data: StepData;
+  readonly fields: readonly Field[];
+  readonly problems: readonly Problem[];
+  readonly more_problems: number;
+  readonly composite: boolean;
+  readonly steps: number | null;
+}
+
+/**
+ * The selected part, the parts that enclose it, outermost first, and its properties.
+ */
+export interface Selected {
+  readonly selection: Handle | null;
+  readonly path: readonly Handle[];
+  readonly properties: Readonly<Record<string, string>>;
+}
+
+/**
+ * The steps for a selection at a state of the history, legal ones first.
+ */
+export interface Menu {
+  readonly state: string;
+  readonly selection: Handle;
+  readonly suggestions: readonly Suggestion[];
+}
+
+/**
+ * The answer to a check of a step: its problems, of which `more_problems` were left out.
+ *
+ * A step that replaces loops by an intrinsic has the `match` of the two. `steps` is the number
+ * of steps that a legal step records, null if counting them takes long.
+ */
+export interface Checked {
+  readonly problems: readonly Problem[];
+  readonly more_problems: number;
+  readonly steps: number | null;
+  readonly match: MatchView | null;
+}
+
+/**
+ * A function that a step would change: its text without and with the step.
+ *
+ * Equal lines at the begin and at the end of long texts are left out: `first` is the number of
+ * the first line. A text is empty if the step adds or removes the function.
+ */
+export interface FunctionChange {
+  readonly function: string;
+  readonly first: number;
+  readonly before: string;
+  readonly after: string;
+}
+
+/**
+ * The program after a step that was not applied. `key` is that of the request.
+ *
+ * `state` is the state that the step was tried on. `more` counts the `changes` that were
+ * left out. `problem` is the reason why the step is illegal; there are no changes then.
+ */
+export interface Previewed {
+  readonly key: string;
+  readonly state: string;
+  readonly changes: readonly FunctionChange[];
+  readonly more: number;
+  readonly problem: Problem | null;
+}
+
+/**
+ * A step that changes programs, with its parameters at their defaults.
+ */
+export interface StepInfo {
+  readonly step: string;
+  readonly family: string;
+  readonly summary: string;
+  readonly composite: boolean;
+  readonly fields: readonly Field[];
+}
 
 /**
  * The time of one kernel, summed over its calls, in microseconds.
@@ -111,21 +334,30 @@ export interface MeasurementRecord {
 }
 
 /**
- * The time of one call of a kernel, in µs, and the operations of the graph that it computes.
+ * All measurements that the session keeps, oldest first.
  */
-export interface CallTime {
-  readonly kernel: string;
-  readonly microseconds: number;
-  readonly uids: readonly number[];
+export interface MeasurementRecords {
+  readonly items: readonly MeasurementRecord[];
+  readonly keep?: number;
+  readonly tail?: number;
 }
 
 /**
- * The times of the operations of a graph, from the last measurement of an entire call.
+ * Numbers of the operations of a graph: `time`, from the last measurement of an entire call.
+ *
+ * Each of the `labels` is a call, with the name of its kernel. Three binary buffers follow, of
+ * which the fields are the indices: the value of each call (float64), and for each operation its
+ * uid and the position of its call (int32). `total` is the value of the whole graph.
  */
-export interface Heat {
+export interface Overlay {
+  readonly kind: "time";
+  readonly unit: string;
   readonly function: string;
-  readonly microseconds: number;
-  readonly calls: readonly CallTime[];
+  readonly total: number;
+  readonly labels: readonly string[];
+  readonly values: number;
+  readonly uids: number;
+  readonly calls: number;
 }
 
 /**
@@ -225,16 +457,6 @@ export interface TargetOption {
 }
 
 /**
- * A handle of a selectable part of the program, with its printed name.
- */
-export interface Handle {
-  readonly kind: "function" | "loop" | "block" | "buffer" | "binding";
-  readonly function: string;
-  readonly uid: number;
-  readonly name: string;
-}
-
-/**
  * An entry of the function list. `hash` identifies its pane; `calls` counts call sites.
  */
 export interface FunctionItem {
@@ -243,6 +465,15 @@ export interface FunctionItem {
   readonly hash: string;
   readonly calls: number;
   readonly scheduled: boolean;
+}
+
+/**
+ * The functions of the program, then the open one if only the measured program has it.
+ */
+export interface FunctionList {
+  readonly items: readonly FunctionItem[];
+  readonly keep?: number;
+  readonly tail?: number;
 }
 
 /**
@@ -301,145 +532,8 @@ export interface GraphView {
   readonly hash: string;
   readonly function: string;
   readonly nodes: readonly GraphNode[];
-}
-
-/**
- * A field of a step's form: one parameter. `value` is Python text.
- *
- * `unavailable` contains the choices that the target does not have, each with the missing
- * features.
- */
-export interface Field {
-  readonly name: string;
-  readonly type: string;
-  readonly doc: string;
-  readonly value: string;
-  readonly choices: readonly string[];
-  readonly required: boolean;
-  readonly unavailable: Readonly<Record<string, string>>;
-}
-
-/**
- * A filled-in step that removes a problem.
- */
-export interface Fix {
-  readonly key: string;
-  readonly label: string;
-}
-
-/**
- * An underlined part of a line. The columns count from 1; `end` is exclusive.
- */
-export interface Mark {
-  readonly line: number;
-  readonly column: number;
-  readonly end: number;
-}
-
-/**
- * A line of code with its number, which counts from 1.
- */
-export interface CodeLine {
-  readonly number: number;
-  readonly text: string;
-}
-
-/**
- * Lines of a function with marks. A gap between line numbers is an omission.
- */
-export interface Excerpt {
-  readonly function: string;
-  readonly lines: readonly CodeLine[];
-  readonly marks: readonly Mark[];
-}
-
-/**
- * A violated requirement of a step, or an error listed in the Problems panel.
- *
- * `requirement` is the name of the violated requirement and `requires` its text; both are
- * empty for an error. `where` lists the parts of the program at fault, which the `excerpts`
- * underline. `location` describes the location of an error. Errors have a `title` and a
- * `traceback`, which is displayed on request.
- */
-export interface Problem {
-  readonly key: string;
-  readonly tone: "info" | "good" | "warn" | "bad";
-  readonly title: string;
-  readonly message: string;
-  readonly location: string;
-  readonly hint: string;
-  readonly requirement: string;
-  readonly requires: string;
-  readonly numbers: Readonly<Record<string, string>>;
-  readonly counterexample: Readonly<Record<string, string>>;
-  readonly where: readonly Handle[];
-  readonly excerpts: readonly Excerpt[];
-  readonly fixes: readonly Fix[];
-  readonly traceback: string;
-}
-
-/**
- * A line of the program and the corresponding line of an intrinsic's semantics.
- *
- * `marks` are positions in :attr:`MatchView.mismatches`.
- */
-export interface MatchRow {
-  readonly program: string;
-  readonly pattern: string;
-  readonly marks: readonly number[];
-}
-
-/**
- * A difference between program and intrinsic: its kind, the two texts, and a message.
- */
-export interface Mismatch {
-  readonly kind: "extent" | "dtype" | "layout" | "access" | "reduction" | "scope" | "target" | "predicate";
-  readonly program: string;
-  readonly pattern: string;
-  readonly message: string;
-}
-
-/**
- * A side-by-side view of a part of the program and the semantics of an intrinsic.
- */
-export interface MatchView {
-  readonly intrinsic: string;
-  readonly summary: string;
-  readonly rows: readonly MatchRow[];
-  readonly mismatches: readonly Mismatch[];
-}
-
-/**
- * A filled-in step for the selection, legal if `problems` is empty.
- *
- * `applicable` is true if the step was legal with the suggested parameters; edits in the form
- * do not change it. `more_problems` counts the problems that were left out. A step that
- * replaces loops by an intrinsic has the `match` of the two. A composite step has the number of
- * `steps` that it would record, null if it was not computed; other steps have 1.
- */
-export interface Suggestion {
-  readonly key: string;
-  readonly step: string;
-  readonly family: string;
-  readonly applicable: boolean;
-  readonly label: string;
-  readonly summary: string;
-  readonly fields: readonly Field[];
-  readonly problems: readonly Problem[];
-  readonly more_problems: number;
-  readonly composite: boolean;
-  readonly steps: number | null;
-  readonly match?: MatchView;
-}
-
-/**
- * The steps for the selection, legal ones first. `properties` describe the selection.
- */
-export interface Menu {
-  readonly selection: Handle | null;
-  readonly path: readonly Handle[];
-  readonly properties: Readonly<Record<string, string>>;
-  readonly suggestions: readonly Suggestion[];
+  readonly keep?: number;
+  readonly tail?: number;
 }
 
 /**
@@ -480,6 +574,8 @@ export interface Trace {
   readonly lines: readonly TraceLine[];
   readonly groups: readonly TraceGroup[];
   readonly reason: string;
+  readonly keep?: number;
+  readonly tail?: number;
 }
 
 /**
@@ -522,6 +618,8 @@ export interface History {
   readonly nodes: readonly HistoryNode[];
   readonly can_undo: boolean;
   readonly can_redo: boolean;
+  readonly keep?: number;
+  readonly tail?: number;
 }
 
 /**
@@ -639,18 +737,27 @@ export interface Applied {
 }
 
 /**
- * The sections that changed. `server_ms` is the time the session spent on the request.
+ * The sections that changed, for one client.
+ *
+ * `revision` counts the updates of a client since its hello. `server_ms` is the time that the
+ * session spent on the request.
  */
 export interface Update {
   readonly version: number;
+  readonly client: string;
   readonly reply: number;
+  readonly revision: number;
   readonly server_ms: number;
+  readonly catalog?: readonly StepInfo[];
   readonly target?: string;
   readonly open?: string;
-  readonly functions?: readonly FunctionItem[];
+  readonly functions?: FunctionList;
   readonly panes?: readonly Pane[];
   readonly graph?: GraphView;
+  readonly selected?: Selected;
   readonly menu?: Menu;
+  readonly checked?: Checked;
+  readonly previewed?: Previewed;
   readonly trace?: Trace;
   readonly copy?: TraceCopy;
   readonly history?: History;
@@ -658,8 +765,8 @@ export interface Update {
   readonly setup?: Setup;
   readonly measure_options?: MeasureOptions;
   readonly measurement?: Measurement;
-  readonly records?: readonly MeasurementRecord[];
-  readonly heat?: Heat;
+  readonly records?: MeasurementRecords;
+  readonly heat?: Overlay;
   readonly rule?: KernelRule;
   readonly similar?: SimilarKernels;
   readonly verdict?: Verdict;
@@ -698,21 +805,37 @@ export interface Select {
 }
 
 /**
- * A request to check a suggestion with the values of its form; the menu keeps them.
+ * A request for the menu of the selection.
  */
-export interface Check {
-  readonly type: "check";
-  readonly key: string;
-  readonly values: Readonly<Record<string, string>>;
+export interface Suggest {
+  readonly type: "suggest";
 }
 
 /**
- * A request to apply a suggestion or fix, rejected if the head is not `head`.
+ * A request to check a step, for example a suggestion with the values of its form.
+ */
+export interface Check {
+  readonly type: "check";
+  readonly step: StepData;
+}
+
+/**
+ * A request for the program after a step, without applying it.
+ *
+ * A newer request cancels the older one. `key` is repeated in the answer.
+ */
+export interface Preview {
+  readonly type: "preview";
+  readonly key: string;
+  readonly step: StepData;
+}
+
+/**
+ * A request to apply a step, rejected if the head is not `head`.
  */
 export interface Apply {
   readonly type: "apply";
-  readonly key: string;
-  readonly values: Readonly<Record<string, string>>;
+  readonly step: StepData;
   readonly head: string;
 }
 
@@ -898,4 +1021,4 @@ export interface Dismiss {
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Check | Apply | Navigate | Sample | EditSizeSet | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | SetNote | ShowMeasurement | Dismiss;
+export type Request = Hello | Open | Select | Suggest | Check | Preview | Apply | Navigate | Sample | EditSizeSet | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | SetNote | ShowMeasurement | Dismiss;

@@ -1,3 +1,4 @@
+import { writeOverlay } from "./overlay";
 import { VERSION, type Pane, type TraceCopy, type Update } from "./protocol";
 import type { State } from "./store";
 
@@ -11,7 +12,7 @@ export interface Snapshot {
 const SECTIONS = [
   "target",
   "open",
-  "functions",
+  "selected",
   "graph",
   "trace",
   "history",
@@ -19,8 +20,6 @@ const SECTIONS = [
   "setup",
   "measure_options",
   "measurement",
-  "records",
-  "heat",
   "rule",
   "verdict",
   "problems",
@@ -35,8 +34,11 @@ export function toText(state: State, copy: TraceCopy | null): string {
   const models = hashes.flatMap((hash) => state.panes.get(hash) ?? []);
   const panes = models.map((model, buffer): Pane => ({ ...model.pane, buffer }));
   const sections = Object.fromEntries(SECTIONS.map((name) => [name, state[name] ?? undefined]));
-  const update = { version: VERSION, reply: 0, server_ms: 0, ...sections, panes, ...(copy ? { copy } : {}) };
-  return JSON.stringify({ update, buffers: models.map((model) => base64(model.buffer)) });
+  const [heat, values] = state.heat ? writeOverlay(state.heat, models.length) : [undefined, []];
+  const lists = { functions: { items: state.functions }, records: { items: state.records } };
+  const head = { version: VERSION, client: "", reply: 0, revision: 0, server_ms: 0 };
+  const update = { ...head, ...sections, ...lists, heat, panes, ...(copy ? { copy } : {}) };
+  return JSON.stringify({ update, buffers: [...models.map((model) => model.buffer), ...values].map(base64) });
 }
 
 /** Return the state of a text; null if the text is not one, or one of another version. */

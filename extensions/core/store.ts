@@ -1,13 +1,16 @@
 import { forget, isRemembered, lostTrace, remember, type Saved } from "./backup";
+import { clientName } from "./client";
 import { Observable } from "./observable";
-import { readPane, type PaneModel } from "./pane";
+import { merge } from "./merge";
+import type { Heat } from "./overlay";
+import type { PaneModel } from "./pane";
 import {
   VERSION,
   type Applied,
+  type Checked,
   type Document,
   type FunctionItem,
   type GraphView,
-  type Heat,
   type KernelRule,
   type Handle,
   type History,
@@ -18,11 +21,14 @@ import {
   type Measurement,
   type MeasurementRecord,
   type Menu,
-  type Pane,
   type Problem,
+  type Previewed,
   type Request,
+  type Selected,
   type SimilarKernels,
   type Stage,
+  type StepData,
+  type StepInfo,
   type Symbols,
   type Trace,
   type TraceCopy,
@@ -35,12 +41,12 @@ import { fromText } from "./saved";
 export interface Transport {
   /** Call a listener whenever the connection is lost or restored. */
   watch(listener: (alive: boolean) => void): void;
-  send(message: Request & { readonly id: number }): void;
+  send(message: Request & { readonly id: number; readonly client: string }): void;
   receive(listener: (update: Update, buffers: readonly DataView[]) => void): void;
 }
 
 /** The sections of an update that the state stores; an update contains the ones that changed. */
-export type Sections = Omit<Update, "version" | "reply" | "server_ms" | "panes">;
+export type Sections = Omit<Update, "version" | "client" | "reply" | "revision" | "server_ms" | "panes">;
 
 /** The state of the connection, and the sections that have an initial value. */
 interface Known {
@@ -56,7 +62,11 @@ interface Known {
   readonly functions: readonly FunctionItem[];
   readonly panes: ReadonlyMap<string, PaneModel>;
   readonly graph: GraphView | null;
-  readonly menu: Menu;
+  readonly selected: Selected;
+  /** The steps for the selection; those of an earlier selection or state until the answer arrives. */
+  readonly menu: Menu | null;
+  readonly catalog: readonly StepInfo[];
+  readonly previewed: Previewed | null;
   readonly trace: Trace;
   readonly history: History;
   readonly symbols: Symbols;
@@ -111,7 +121,10 @@ const EMPTY: State = {
   functions: [],
   panes: new Map(),
   graph: null,
-  menu: { selection: null, path: [], properties: {}, suggestions: [] },
+  selected: { selection: null, path: [], properties: {} },
+  menu: null,
+  catalog: [],
+  previewed: null,
   trace: { lines: [], groups: [], reason: "" },
   history: { head: "", nodes: [], can_undo: false, can_redo: false },
   symbols: { rows: [], facts: [], derived: [] },
@@ -137,9 +150,6 @@ const DISCONNECTED: Applied = {
   functions: [],
 };
 
-const MAX_PANES = 64;
-const MAX_TEXTS = 24;
-
 /** The client of a session, which sends requests and merges updates into the state. */
 export class Store {
   readonly state = new Observable<State>(EMPTY);
@@ -151,10 +161,12 @@ export class Store {
   private revealing = 0;
   private lines: readonly string[] = [];
   private kept: Saved | null = null;
-  private readonly unanswered = new Set<number>();
+  private revision = 0;
+  private suggested = "";
+  private readonly unanswered = new Map<number, (update: Update | null) => void>();
 
   /** Connect to a session; `saved` is the state in a notebook file, empty for a new widget. */
-  constructor(private readonly transport: Transport, saved = "") {
+  constructor(private readonly transport: Transport, saved = "", private readonly client = clientName()) {
     transport.receive((update, buffers) => this.receive(update, buffers));
     this.show(saved);
     if (this.state.value.alive) this.send({ type: "hello", version: VERSION });
@@ -175,21 +187,29 @@ export class Store {
   private connect(alive: boolean): void {
     const before = this.state.value.alive;
     this.state.update((state) => ({ ...state, alive, saved: state.saved && !alive, ...(alive ? {} : { jobs: [], waiting: 0 }) }));
-    if (!alive) this.unanswered.clear(); // the jobs and the answers are lost with the kernel
+    if (!alive) this.lose();
     if (alive && !before) this.send({ type: "hello", version: VERSION });
   }
 
+  /** The jobs and the answers are lost with the kernel. */
+  private lose(): void {
+    for (const answered of this.unanswered.values()) answered(null);
+    this.unanswered.clear();
+    this.suggested = "";
+  }
+
   /** Send a request and return its number; without a connection only the status bar answers. */
-  send(request: Request): number {
+  send(request: Request, answered: (update: Update | null) => void = () => undefined): number {
     if (!this.state.value.alive) {
       this.state.update((state) => ({ ...state, applied: DISCONNECTED }));
+      answered(null);
       return 0;
     }
     const id = this.nextId++;
-    this.unanswered.add(id);
-    performance.mark(`tw:send:${id}`);
+    this.unanswered.set(id, answered);
+    performance.mark(`tw:send:${id}`, { detail: request.type });
     this.state.update((state) => ({ ...state, waiting: state.waiting + 1 }));
-    this.transport.send({ ...request, id });
+    this.transport.send({ ...request, id, client: this.client });
     return id;
   }
 
@@ -203,9 +223,33 @@ export class Store {
   }
 
   /** Apply a step, unless the answer to the last application is still pending. */
-  apply(key: string, values: Readonly<Record<string, string>> = {}): void {
+  apply(step: StepData): void {
     if (this.unanswered.has(this.applying)) return;
-    this.applying = this.send({ type: "apply", key, values, head: this.state.value.history.head });
+    this.applying = this.send({ type: "apply", step, head: this.state.value.history.head });
+  }
+
+  /** Check a step; null if the connection is lost. */
+  check(step: StepData): Promise<Checked | null> {
+    return new Promise((resolve) => {
+      this.send({ type: "check", step }, (update) => resolve(update?.checked ?? null));
+    });
+  }
+
+  /** Ask for the program after a step; the answer with the key is a section of a later update. */
+  preview(key: string, step: StepData): void {
+    this.send({ type: "preview", key, step });
+  }
+
+  /** Ask for the steps of the selection, once for each selection, state, and target. */
+  private suggest(): void {
+    const { selected, history, target, alive } = this.state.value;
+    const { selection } = selected;
+    const wanted = selection ? [selection.kind, selection.function, selection.uid, history.head, target].join(" ") : "";
+    if (!alive || wanted === this.suggested) return;
+    const isKnown = this.suggested === "" && hasMenu(this.state.value);
+    this.suggested = wanted;
+    if (isKnown) return;
+    if (wanted !== "") this.send({ type: "suggest" });
   }
 
   /** Underline parts of a function while a problem is pointed at; null ends that. */
@@ -275,9 +319,16 @@ export class Store {
       this.state.update((state) => ({ ...state, mismatch: true }));
       return;
     }
+    if (update.client !== "" && update.client !== this.client) return; // of another page
+    const missed = this.revision > 0 && update.revision > this.revision + 1;
+    this.revision = update.revision;
+    const answered = this.unanswered.get(update.reply);
     this.state.update((state) => merge(this.answered(state, update.reply), update, buffers));
+    answered?.(update);
     if (update.copy) this.keep(update.copy);
-    if ((update.menu || update.panes) && update.reply !== this.revealing) this.marked.set(null);
+    if ((update.selected || update.panes) && update.reply !== this.revealing) this.marked.set(null);
+    if (missed) this.send({ type: "hello", version: VERSION });
+    else this.suggest();
     if (update.reply) afterPaint(() => measureReply(update.reply));
   }
 
@@ -303,45 +354,14 @@ export function paneOf(state: State, name: string): PaneModel | null {
   return (item && state.panes.get(item.hash)) ?? null;
 }
 
-/** Return a state with an update: sections are replaced, panes are added by hash. */
-export function merge(state: State, update: Update, buffers: readonly DataView[]): State {
-  const { panes, ...sections } = update;
-  const cached = panes ? addPanes(state.panes, panes, buffers) : state.panes;
-  const texts = update.lowered ? addText(state.texts, update.lowered) : state.texts;
-  return { ...state, ...sections, panes: cached, texts, connected: true };
+/** Return whether the displayed steps are those of the selection and the head. */
+export function hasMenu(state: State): boolean {
+  const { menu, selected, history } = state;
+  return menu !== null && menu.state === history.head && same(menu.selection, selected.selection);
 }
 
-/** Return the text of a function after a stage at a state, undefined if it was not received. */
-export function textAt(state: State, head: string, name: string, stage: string): Lowered | undefined {
-  return state.texts.get(textKey(head, name, stage));
-}
-
-function textKey(head: string, name: string, stage: string): string {
-  return `${head} ${stage} ${name}`;
-}
-
-function addText(texts: ReadonlyMap<string, Lowered>, lowered: Lowered): ReadonlyMap<string, Lowered> {
-  if (lowered.problem) return texts;
-  const key = textKey(lowered.state, lowered.function, lowered.stage);
-  const kept = [...texts].filter(([other]) => other !== key).slice(1 - MAX_TEXTS);
-  return new Map([...kept, [key, lowered]]);
-}
-
-function addPanes(
-  cached: ReadonlyMap<string, PaneModel>,
-  received: readonly Pane[],
-  buffers: readonly DataView[],
-): ReadonlyMap<string, PaneModel> {
-  const panes = new Map(cached);
-  for (const pane of received) {
-    panes.delete(pane.hash);
-    panes.set(pane.hash, readPane(pane, buffers[pane.buffer] ?? new DataView(new ArrayBuffer(0))));
-  }
-  for (const hash of panes.keys()) {
-    if (panes.size <= MAX_PANES) break;
-    panes.delete(hash);
-  }
-  return panes;
+function same(one: Handle, other: Handle | null): boolean {
+  return one.kind === other?.kind && one.function === other.function && one.uid === other.uid;
 }
 
 /** Run an action after the next paint. */
@@ -359,6 +379,7 @@ function afterPaint(action: () => void): void {
 function measureReply(id: number): void {
   const start = `tw:send:${id}`;
   if (performance.getEntriesByName(start).length === 0) return;
-  performance.measure("tw:round-trip", { start, detail: { id } });
+  const [mark] = performance.getEntriesByName(start) as PerformanceMark[];
+  performance.measure("tw:round-trip", { start, detail: { id, type: mark?.detail as unknown } });
   performance.clearMarks(start);
 }

@@ -1,5 +1,5 @@
 // Example data of a session for the development page and the tests.
-import type { Excerpt, Handle, Menu, Problem, Stage, Suggestion, TraceGroup, Update } from "../core/protocol";
+import { VERSION, type Excerpt, type Field, type Handle, type Menu, type Problem, type Selected, type Stage, type Suggestion, type TraceGroup, type Update } from "../core/protocol";
 import { GRAPH_TEXT, graphNodes, LOOPS, makePane } from "./program";
 
 function suggestion(step: string, label: string, extra: Partial<Suggestion> = {}): Suggestion {
@@ -10,6 +10,7 @@ function suggestion(step: string, label: string, extra: Partial<Suggestion> = {}
     applicable: !extra.problems,
     label,
     summary: SUMMARIES[step] ?? "",
+    data: { op: step, function: "fused_matmul_add_gelu", handles: {}, values: {} },
     fields: [],
     problems: [],
     more_problems: 0,
@@ -47,20 +48,14 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   parallel: "Execute the iterations of a loop on several threads.",
 };
 
-/** Return the menu of a loop. */
-export function makeMenu(selection: Handle): Menu {
-  const factors = {
-    name: "factors",
-    type: "tuple of int or None",
-    doc: "Extents of the new loops, outermost first. One may be None, which is derived by rounding up.",
-    value: "(None, 8)",
-    choices: ["(None, 4)", "(None, 8)", "(None, 16)"],
-    required: true,
-    unavailable: {},
-  };
-  const splits = ["(None, 4)", "(None, 8)", "(None, 16)", "(None, 32)"].map((value) =>
-    suggestion("split", `factors=${value}`, { fields: [{ ...factors, value }] }),
-  );
+function stateKey(index: number): string {
+  return `${"0a1b2c3d4e5f"[index] ?? "f"}f31c9d${String(index)}`;
+}
+
+const HEAD = stateKey(5);
+
+/** Return the selection of a part of the loops. */
+export function makeSelected(selection: Handle): Selected {
   return {
     selection,
     path: [
@@ -69,6 +64,30 @@ export function makeMenu(selection: Handle): Menu {
       { kind: "loop", function: "fused_matmul_add_gelu", uid: 13, name: "j_0" },
     ],
     properties: { extent: "96", kind: "serial", binds: "reduce k of matmul" },
+  };
+}
+
+/** Return the menu of a loop. */
+export function makeMenu(selection: Handle): Menu {
+  const factors: Field = {
+    name: "factors",
+    type: "tuple of int or None",
+    doc: "Extents of the new loops, outermost first. One may be None, which is derived by rounding up.",
+    value: "(None, 8)",
+    choices: ["(None, 4)", "(None, 8)", "(None, 16)"],
+    required: true,
+    kinds: [],
+    unavailable: {},
+  };
+  const splits = ["(None, 4)", "(None, 8)", "(None, 16)", "(None, 32)"].map((value) =>
+    suggestion("split", `factors=${value}`, {
+      fields: [{ ...factors, value }],
+      data: { op: "split", function: "fused_matmul_add_gelu", handles: { loop: [selection] }, values: { factors: value } },
+    }),
+  );
+  return {
+    state: HEAD,
+    selection,
     suggestions: [
       ...splits,
       suggestion("reorder", "loops=(k_0, j_0)"),
@@ -96,7 +115,7 @@ export function makeMenu(selection: Handle): Menu {
             message: "loop 'k_0' is bound to reduction variable 'k' of block 'matmul': lanes would write the same element",
             counterexample: { "k_0": "0", "k_0'": "1" },
             where: [{ kind: "block", function: "fused_matmul_add_gelu", uid: 18, name: "matmul" }],
-            fixes: [{ key: "fix:1", label: "decompose_reduction(block=matmul, loop=k_0)" }],
+            fixes: [{ label: "decompose_reduction(block=matmul, loop=k_0)", data: { op: "decompose_reduction", function: "fused_matmul_add_gelu", handles: {}, values: { block: "matmul", loop: "k_0" } } }],
           }),
         ],
       }),
@@ -116,9 +135,14 @@ export function makeMenu(selection: Handle): Menu {
   };
 }
 
+const ANNOTATION: readonly Field[] = [
+  { name: "target", type: "loop or block", doc: "The loop or block.", value: "", choices: [], required: true, kinds: ["loop", "block"], unavailable: {} },
+  { name: "key", type: "text", doc: "The name of the annotation.", value: "", choices: [], required: true, kinds: [], unavailable: {} },
+];
+
 /** Return a composite step of the trace. */
 export function makeGroup(step: string, index: number, first: number, stop: number): TraceGroup {
-  const field = { name: "sizes", type: "tuple of int", doc: "The sizes of the tile.", value: "(6, 32)", choices: [], required: false, unavailable: {} };
+  const field = { name: "sizes", type: "tuple of int", doc: "The sizes of the tile.", value: "(6, 32)", choices: [], required: false, kinds: [], unavailable: {} };
   return { index, first, stop, step, text: `i_0, j_0, i_1, j_1 = sch.${step}(i=i, j=j, sizes=(6, 32))`, status: "done", milliseconds: 4.5, fields: [field] };
 }
 
@@ -155,8 +179,8 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
   ];
   const total = kernels.reduce((sum, [, , time]) => sum + time, 0);
   const history = ["start", ...trace.slice(2), "parallel(i)"].map((text, index) => ({
-    key: `${"0a1b2c3d4e5f"[index] ?? "f"}f31c9d${String(index)}`,
-    parent: index === 0 ? "" : `${"0a1b2c3d4e5f"[index === 6 ? 2 : index - 1] ?? "f"}f31c9d${String(index === 6 ? 2 : index - 1)}`,
+    key: stateKey(index),
+    parent: index === 0 ? "" : stateKey(index === 6 ? 2 : index - 1),
     label: index === 0 ? "start" : (/sch\.(\w+)/.exec(text)?.[1] ?? "parallel"),
     detail: index === 0 ? "MiniLM-L6" : text.replace(/.*sch\.\w+/, ""),
     steps: index === 1 ? 26 : 1,
@@ -164,12 +188,14 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
     note: index === 2 ? "six rows fit the registers" : "",
   }));
   const update: Update = {
-    version: 7,
+    version: VERSION,
+    client: "",
     reply: 1,
+    revision: 1,
     server_ms: 3,
     target: "cpu · avx512 · 2 threads",
     open: "fused_matmul_add_gelu",
-    functions: [
+    functions: { items: [
       { name: "main", level: "graph", hash: main.pane.hash, calls: 1, scheduled: false },
       ...kernels.map(([name, calls]) => ({
         name,
@@ -178,10 +204,14 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
         calls,
         scheduled: name === "fused_matmul_add_gelu",
       })),
-    ],
+    ] },
     panes: [main.pane, loops.pane],
     graph: { hash: "g", function: "main", nodes: graphNodes() },
+    selected: makeSelected({ kind: "loop", function: "fused_matmul_add_gelu", uid: 14, name: "k_0" }),
     menu: makeMenu({ kind: "loop", function: "fused_matmul_add_gelu", uid: 14, name: "k_0" }),
+    catalog: [
+      { step: "annotate", family: "annotate", summary: "Write an annotation on a loop or block.", composite: false, fields: ANNOTATION },
+    ],
     trace: {
       lines: trace.map((text, index) => ({
         index,
@@ -247,7 +277,7 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
         ],
       },
     },
-    records: [[0, 61200], [4, 6120], [5, 6180]].map(([index = 0, microseconds = 0], number) => ({
+    records: { items: [[0, 61200], [4, 6120], [5, 6180]].map(([index = 0, microseconds = 0], number) => ({
       key: `m${String(number)}`,
       state: history[index]?.key ?? "",
       function: "main",
@@ -257,8 +287,8 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
       emulated: false,
       whole: true,
       kernels: [{ function: "fused_matmul_add_gelu", gflops: 255_000 / microseconds, gbytes: 42_750 / microseconds }],
-    })),
-    heat: { function: "main", microseconds: total, calls: [] },
+    })) },
+    heat: { kind: "time", unit: "µs", function: "main", total, labels: [], values: 0, uids: 0, calls: 0 },
     rule: { function: "fused_matmul_add_gelu", status: "left", base: "", rule: "schedule_matmul", steps: 57, predicted: 12, rule_us: null, now_us: null },
     verdict: { state: history[5]?.key ?? "", agrees: true, error: 3.1e-7, bound: 2e-5, shapes: "b = 1, s = 128", message: "result 0[0, 7] is 0.5, exact value 0.5: error 3.10e-07, allowed 2.00e-05", derivation: "16 standard deviations of 4 runs" },
     jobs: [],

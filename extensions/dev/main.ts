@@ -1,11 +1,15 @@
 // The development page: the interface with recorded data, without a kernel.
 import "../core/style/index.css";
 import { mount } from "../core/app";
-import { VERSION, type Update } from "../core/protocol";
+import { VERSION, type Handle, type Update } from "../core/protocol";
 import { Store, type Transport } from "../core/store";
-import { makeMenu, makeUpdate } from "./fixture";
+import { makeMenu, makeSelected, makeUpdate } from "./fixture";
 
 const recorded = makeUpdate();
+
+function selection(handle: Handle): Partial<Update> {
+  return { selected: makeSelected(handle), menu: makeMenu(handle) };
+}
 
 const transport: Transport & { listener: (update: Update, buffers: readonly DataView[]) => void } = {
   listener: () => undefined,
@@ -14,10 +18,10 @@ const transport: Transport & { listener: (update: Update, buffers: readonly Data
     this.listener = listener;
   },
   send(message): void {
-    const reply = { version: VERSION, reply: message.id, server_ms: 0 };
+    const reply = { version: VERSION, client: "", reply: message.id, revision: 0, server_ms: 0 };
     const select = message.type === "select" && message.kind !== "";
     const answer: Update = select
-      ? { ...reply, menu: makeMenu({ kind: message.kind, function: message.function, uid: message.uid, name: "k_0" }) }
+      ? { ...reply, ...selection({ kind: message.kind, function: message.function, uid: message.uid, name: "k_0" }) }
       : message.type === "hello"
         ? { ...recorded.update, reply: message.id }
         : reply;

@@ -3,7 +3,7 @@ import { mount } from "../core/app";
 import { distinctiveParts } from "../core/panels/step";
 import { shortened } from "../core/trace/step";
 import type { Store } from "../core/store";
-import { connected, flush, makeMenu, makeProblem, useFakeTimers, type FakeKernel } from "./helpers";
+import { connected, flush, makeProblem, makeSelected, useFakeTimers, type FakeKernel } from "./helpers";
 
 let kernel: FakeKernel;
 let store: Store;
@@ -45,7 +45,7 @@ test("displays the code of the open function with its selection", () => {
 
 test("lists legal steps first, and illegal steps with their problems", () => {
   const steps = [...page.querySelectorAll<HTMLElement>(".tw-step")].map((step) => step.dataset.step);
-  expect(steps).toEqual(["split", "reorder", "vectorize_inner", "unroll", "fuse", "vectorize", "parallel"]);
+  expect(steps).toEqual(["split", "reorder", "vectorize_inner", "unroll", "fuse", "vectorize", "parallel", "annotate"]);
   const problem = byText(".tw-step.is-illegal", "vectorize").textContent;
   expect(problem).toContain("Requires the iterations of the loop write different elements parallel_iterations");
   expect(problem).toContain("lanes would write the same element");
@@ -53,17 +53,17 @@ test("lists legal steps first, and illegal steps with their problems", () => {
 
 test("applies a suggestion or a fix with one click", () => {
   byText(".tw-step", "split").querySelector<HTMLElement>(".tw-apply")?.click();
-  expect(kernel.last()).toMatchObject({ type: "apply", key: "split:factors=(None, 4)", values: {} });
+  expect(kernel.last()).toMatchObject({ type: "apply", step: { op: "split", values: { factors: "(None, 4)" } } });
   kernel.answer({});
   find(".tw-fix").click();
-  expect(kernel.last()).toMatchObject({ type: "apply", key: "fix:1" });
+  expect(kernel.last()).toMatchObject({ type: "apply", step: { op: "decompose_reduction" } });
 });
 
 test("chooses another suggestion by its chip", async () => {
   byText(".tw-suggestions .tw-chip", "(None, 16)").click();
   await flush();
   byText(".tw-step", "split").querySelector<HTMLElement>(".tw-apply")?.click();
-  expect(kernel.last()).toMatchObject({ type: "apply", key: "split:factors=(None, 16)" });
+  expect(kernel.last()).toMatchObject({ type: "apply", step: { op: "split", values: { factors: "(None, 16)" } } });
 });
 
 test("checks entered values and applies the form with Enter", async () => {
@@ -71,10 +71,10 @@ test("checks entered values and applies the form with Enter", async () => {
   await flush();
   type("(None, 12)");
   await flush();
-  expect(kernel.last()).toMatchObject({ type: "check", values: { factors: "(None, 12)" } });
+  expect(kernel.last()).toMatchObject({ type: "check", step: { values: { factors: "(None, 12)" } } });
   kernel.answer({});
   find(".tw-form").dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
-  expect(kernel.last()).toMatchObject({ type: "apply", values: { factors: "(None, 12)" } });
+  expect(kernel.last()).toMatchObject({ type: "apply", step: { values: { factors: "(None, 12)" } } });
 });
 
 function type(text: string): void {
@@ -90,13 +90,11 @@ test("displays a problem with an entered value in the form, and keeps the value 
   await flush();
   expect(find(".tw-form-status").textContent).toBe("Checking…");
   await flush();
-  const { menu } = store.state.value;
-  const problem = makeProblem({ message: "invalid value" });
-  const suggestions = menu.suggestions.map((suggestion, index) => (index === 0 ? { ...suggestion, problems: [problem] } : suggestion));
-  kernel.answer({ menu: { ...menu, suggestions } });
+  expect(kernel.last()).toMatchObject({ type: "check", step: { op: "split", values: { factors: "nonsense" } } });
+  kernel.answer({ checked: { problems: [makeProblem({ message: "invalid value" })], more_problems: 0, steps: null, match: null } });
   await flush();
   const steps = [...page.querySelectorAll<HTMLElement>(".tw-step")].map((step) => step.dataset.step);
-  expect(steps).toEqual(["split", "reorder", "vectorize_inner", "unroll", "fuse", "vectorize", "parallel"]);
+  expect(steps).toEqual(["split", "reorder", "vectorize_inner", "unroll", "fuse", "vectorize", "parallel", "annotate"]);
   expect((find(".tw-form .tw-input") as HTMLInputElement).value).toBe("nonsense");
   expect(find(".tw-form-status").textContent).toBe("Illegal");
   expect(byText(".tw-step", "split").querySelector(".tw-apply")).toBeNull();
@@ -112,7 +110,7 @@ test("applies the entered values once with the only button of an open step", asy
   expect(byText(".tw-step", "split").querySelector(".tw-apply")).toBeNull();
   byText(".tw-step", "split").querySelector<HTMLElement>("[type=submit]")?.click();
   byText(".tw-step", "split").querySelector<HTMLElement>("[type=submit]")?.click();
-  expect(kernel.last()).toMatchObject({ type: "apply", values: { factors: "(None, 12)" } });
+  expect(kernel.last()).toMatchObject({ type: "apply", step: { values: { factors: "(None, 12)" } } });
   expect(kernel.sent.length).toBe(count + 1);
 });
 
@@ -220,8 +218,7 @@ test("jumps to the clicked state of the history", async () => {
 });
 
 test("escapes text of the program", async () => {
-  const menu = makeMenu({ kind: "loop", function: "f", uid: 1, name: "<img src=x onerror=alert(1)>" });
-  kernel.answer({ menu });
+  kernel.answer({ selected: makeSelected({ kind: "loop", function: "f", uid: 1, name: "<img src=x onerror=alert(1)>" }) });
   await flush();
   expect(page.querySelector("img[src]")).toBeNull();
   expect(find(".tw-selected").textContent).toContain("<img src=x");

@@ -50,7 +50,7 @@ test("displays a panel that is one entry of the list, opened when its section is
   page.querySelector<HTMLElement>("[data-tab=trace]")?.click();
   await flush();
   expect(page.querySelector(".names")).toBeNull();
-  kernel.answer({ functions: store.state.value.functions.slice(0, 1) });
+  kernel.answer({ functions: { items: store.state.value.functions.slice(0, 1) } });
   await flush();
   expect(page.querySelector(".names")?.textContent).toBe("main");
 });
@@ -68,7 +68,7 @@ test("lists all measurements, and shows the chosen one", async () => {
   list.value = "m0";
   list.dispatchEvent(new Event("change", { bubbles: true }));
   expect(kernel.last()).toMatchObject({ type: "show_measurement", key: "m0" });
-  kernel.answer({ records: store.state.value.records.slice(2) });
+  kernel.answer({ records: { items: store.state.value.records.slice(2) } });
   await flush();
   expect(page.querySelector(".tw-records")).toBeNull();
 });
@@ -78,7 +78,7 @@ test("a state has the time of its last call, or of its last kernel", async () =>
   const [, record] = store.state.value.records;
   if (!record) throw new Error("no record");
   const alone = { ...record, key: "k", function: "softmax", microseconds: 3, whole: false };
-  kernel.answer({ records: [record, alone, { ...alone, state: store.state.value.history.nodes[1]?.key ?? "" }] });
+  kernel.answer({ records: { items: [record, alone, { ...alone, state: store.state.value.history.nodes[1]?.key ?? "" }] } });
   render(<Dock store={store} idBase="d" />, page);
   await flush();
   page.querySelector<HTMLElement>('[data-tab="history"]')?.click();

@@ -59,7 +59,7 @@ test("underlines the part in the function while it is pointed at, and reveals it
   button?.dispatchEvent(new Event("pointerleave"));
   expect(store.marked.value?.reveal).toBe(1);
   expect(kernel.sent.length).toBe(count);
-  kernel.answer({ menu: store.state.value.menu });
+  kernel.answer({ selected: { ...store.state.value.selected } });
   expect(store.marked.value).toBeNull();
 });
 
@@ -67,7 +67,7 @@ test("opens the function of an excerpt", () => {
   render(<ExcerptView excerpt={{ ...EXCERPT, function: "softmax" }} store={store} />, page);
   page.querySelector("button")?.click();
   expect(kernel.last()).toMatchObject({ type: "open", function: "softmax" });
-  kernel.answer({ open: "softmax", menu: store.state.value.menu });
+  kernel.answer({ open: "softmax", selected: { ...store.state.value.selected } });
   expect(store.marked.value?.function).toBe("softmax");
 });
 

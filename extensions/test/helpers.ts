@@ -1,9 +1,9 @@
 import { vi } from "vitest";
-import { VERSION, type Request, type Update } from "../core/protocol";
+import { VERSION, type Menu, type Request, type Update } from "../core/protocol";
 import { Store, type Transport } from "../core/store";
-import { makeMenu, makeProblem, makeUpdate } from "../dev/fixture";
+import { makeMenu, makeProblem, makeSelected, makeUpdate } from "../dev/fixture";
 
-type Sent = Request & { readonly id: number };
+type Sent = Request & { readonly id: number; readonly client: string };
 
 /** A fake kernel that stores the requests and sends the answers that a test provides. */
 export class FakeKernel implements Transport {
@@ -27,7 +27,13 @@ export class FakeKernel implements Transport {
 
   answer(sections: Partial<Update>, buffers: readonly DataView[] = []): void {
     const reply = this.sent.at(-1)?.id ?? 0;
-    this.listener({ version: VERSION, reply, server_ms: 0, ...sections }, buffers);
+    this.listener({ version: VERSION, client: "", reply, revision: 0, server_ms: 0, ...sections }, buffers);
+  }
+
+  /** Answer a request of the last messages that has a type. */
+  reply(type: Sent["type"], sections: Partial<Update>): void {
+    const found = this.sent.findLast((message) => message.type === type);
+    this.answer({ reply: found?.id ?? 0, ...sections });
   }
 
   last(): Sent {
@@ -40,13 +46,20 @@ export class FakeKernel implements Transport {
 /** Return a store that received the example data. */
 export function connected(): { kernel: FakeKernel; store: Store } {
   const kernel = new FakeKernel();
-  const store = new Store(kernel);
+  const store = new Store(kernel, "", "page");
   const { update, buffers } = makeUpdate();
   kernel.answer({ ...update, reply: kernel.last().id }, buffers);
   return { kernel, store };
 }
 
-export { makeMenu, makeProblem };
+/** Return the menu that a store displays. */
+export function menuOf(store: Store): Menu {
+  const { menu } = store.state.value;
+  if (!menu) throw new Error("no menu was received");
+  return menu;
+}
+
+export { makeMenu, makeProblem, makeSelected };
 
 // jsdom has no layout, which the editor measures.
 Range.prototype.getClientRects = (): DOMRectList => [] as unknown as DOMRectList;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { mount } from "../core/app";
 import type { Store } from "../core/store";
 import { belongsHere } from "../core/ui/keys";
-import { connected, flush, makeProblem, useFakeTimers, type FakeKernel } from "./helpers";
+import { connected, flush, makeProblem, menuOf, useFakeTimers, type FakeKernel } from "./helpers";
 
 let kernel: FakeKernel;
 let store: Store;
@@ -49,7 +49,7 @@ test("marks keys for JupyterLab before they reach the document", () => {
 test("moves the focus of a removed step to its successor, else to the selection", async () => {
   const apply = page.querySelector<HTMLElement>('[data-focus="apply:split"]');
   apply?.focus();
-  const { menu } = store.state.value;
+  const menu = menuOf(store);
   kernel.answer({ menu: { ...menu, suggestions: menu.suggestions.map((item) => (item.step === "split" ? { ...item, problems: [makeProblem({})] } : item)) } });
   await flush();
   expect(document.activeElement?.getAttribute("data-focus")).toBe("step:split");

@@ -23,7 +23,7 @@ test("a function that is not called has no namespaces", () => {
 
 test("a kernel of a measurement has the namespaces of its operations", () => {
   const nodes = [node(1, "a", ""), node(2, "b", ""), node(3, "c")];
-  const heat = { function: "main", microseconds: 1, calls: [{ kernel: "k", microseconds: 1, uids: [2] }] };
+  const heat = { kind: "time" as const, unit: "µs", function: "main", total: 1, calls: [{ kernel: "k", value: 1, uids: [2] }] };
   expect(callsOf("f", nodes, heat)).toEqual([nodes[2]]);
   expect(callsOf("k", nodes, heat)).toEqual([nodes[1]]);
   expect(callsOf("k", nodes, null)).toEqual([]);

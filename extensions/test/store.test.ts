@@ -1,13 +1,12 @@
 import { expect, test } from "vitest";
 import { VERSION } from "../core/protocol";
-import { paneOf } from "../core/store";
-import { connected, FakeKernel } from "./helpers";
-import { Store } from "../core/store";
+import { hasMenu, paneOf, Store } from "../core/store";
+import { connected, FakeKernel, makeMenu, makeSelected } from "./helpers";
 
 test("sends hello first", () => {
   const kernel = new FakeKernel();
-  const store = new Store(kernel);
-  expect(kernel.sent).toEqual([{ type: "hello", version: VERSION, id: 1 }]);
+  const store = new Store(kernel, "", "page");
+  expect(kernel.sent).toEqual([{ type: "hello", version: VERSION, id: 1, client: "page" }]);
   expect(store.state.value.connected).toBe(false);
 });
 
@@ -27,16 +26,17 @@ test("caches panes by hash, so that an undo needs no text", () => {
   const { kernel, store } = connected();
   const old = paneOf(store.state.value, "main");
   const items = store.state.value.functions;
-  kernel.answer({ functions: items.map((item) => ({ ...item, hash: "missing" })) });
+  kernel.answer({ functions: { items: items.map((item) => ({ ...item, hash: "missing" })) } });
   expect(paneOf(store.state.value, "main")).toBeNull();
-  kernel.answer({ functions: items });
+  kernel.answer({ functions: { items } });
   expect(paneOf(store.state.value, "main")).toBe(old);
 });
 
 test("sends an edit with the displayed head", () => {
   const { kernel, store } = connected();
-  store.apply("c1", { factors: "(None, 4)" });
-  expect(kernel.last()).toMatchObject({ type: "apply", key: "c1", head: store.state.value.history.head });
+  const step = { op: "split", function: "main", handles: {}, values: { factors: "(None, 4)" } };
+  store.apply(step);
+  expect(kernel.last()).toMatchObject({ type: "apply", step, head: store.state.value.history.head });
   store.navigate("undo");
   expect(kernel.last()).toMatchObject({ type: "navigate", action: "undo", head: store.state.value.history.head });
 });
@@ -47,4 +47,63 @@ test("rejects updates of another protocol version", () => {
   kernel.answer({ version: 2, trace: { lines: [], groups: [], reason: "" } });
   expect(store.state.value.mismatch).toBe(true);
   expect(store.state.value.trace).toBe(before);
+});
+
+test("asks for the steps of a selection after the answer, once", () => {
+  const { kernel, store } = connected();
+  const selection = { kind: "loop" as const, function: "fused_matmul_add_gelu", uid: 12, name: "i_0" };
+  const count = (): number => kernel.sent.filter((message) => message.type === "suggest").length;
+  const before = count();
+  store.select(selection);
+  expect(count()).toBe(before);
+  kernel.reply("select", { selected: makeSelected(selection) });
+  expect(count()).toBe(before + 1);
+  expect(hasMenu(store.state.value)).toBe(false);
+  kernel.reply("suggest", { menu: makeMenu(selection) });
+  expect(hasMenu(store.state.value)).toBe(true);
+  kernel.answer({ symbols: { rows: [], facts: [], derived: [] } });
+  expect(count()).toBe(before + 1);
+  const { history } = store.state.value;
+  kernel.answer({ history: { ...history, head: history.nodes[1]?.key ?? "" } });
+  expect(count()).toBe(before + 2);
+});
+
+test("ignores updates of other pages", () => {
+  const { kernel, store } = connected();
+  kernel.answer({ client: "other", open: "softmax" });
+  expect(store.state.value.open).toBe("fused_matmul_add_gelu");
+  kernel.answer({ client: "page", open: "softmax" });
+  expect(store.state.value.open).toBe("softmax");
+});
+
+test("asks for everything if an update was missed", () => {
+  const { kernel } = connected();
+  const hellos = (): number => kernel.sent.filter((message) => message.type === "hello").length;
+  kernel.answer({ revision: 2, reply: 0 });
+  expect(hellos()).toBe(1);
+  kernel.answer({ revision: 4, reply: 0 });
+  expect(hellos()).toBe(2);
+});
+
+test("replaces the changed part of a list", () => {
+  const { kernel, store } = connected();
+  const { nodes } = store.state.value.history;
+  const added = { key: "new", parent: "", label: "fuse", detail: "", steps: 1, verified: null, note: "" };
+  kernel.answer({ history: { head: "new", nodes: [added], can_undo: true, can_redo: false, keep: nodes.length } });
+  expect(store.state.value.history.nodes).toEqual([...nodes, added]);
+  kernel.answer({ history: { head: "new", nodes: [added], can_undo: true, can_redo: false, keep: 1, tail: 2 } });
+  expect(store.state.value.history.nodes.map((node) => node.key)).toEqual([nodes[0]?.key, "new", nodes.at(-1)?.key, "new"]);
+});
+
+test("a check is answered, or fails with the connection", async () => {
+  const { kernel, store } = connected();
+  const step = { op: "split", function: "main", handles: {}, values: {} };
+  const checked = { problems: [], more_problems: 0, steps: 1, match: null };
+  const first = store.check(step);
+  kernel.answer({ checked });
+  expect(await first).toEqual(checked);
+  const second = store.check(step);
+  kernel.alive(false);
+  expect(await second).toBeNull();
+  expect(await store.check(step)).toBeNull();
 });

@@ -90,10 +90,9 @@ test("counts the steps of a composite step when its form is opened", async () =>
   const step = page.querySelector<HTMLElement>('[data-step="vectorize_inner"]');
   expect(step?.querySelector(".tw-step-count")?.textContent).toBe("composite");
   step?.querySelector<HTMLElement>(".tw-step-name")?.click();
-  expect(kernel.last()).toMatchObject({ type: "check", values: {} });
-  const { menu } = store.state.value;
-  const suggestions = menu.suggestions.map((item) => (item.composite ? { ...item, steps: 3 } : item));
-  kernel.answer({ menu: { ...menu, suggestions } });
+  await flush();
+  expect(kernel.last()).toMatchObject({ type: "check", step: { op: "vectorize_inner" } });
+  kernel.answer({ checked: { problems: [], more_problems: 0, steps: 3, match: null } });
   await flush();
   expect(step?.querySelector(".tw-step-count")?.textContent).toBe("3 steps");
 });

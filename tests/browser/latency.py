@@ -1,12 +1,15 @@
-"""Latency from a click to the paint that displays the answer."""
+"""Latency from an action of the user to the paint that displays its result."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.browser.workbench import apply, open_function, select_loop
+from playwright.sync_api import expect
+
+from tests.browser.workbench import apply, menu_shown, open_function, select_loop, step, tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -23,18 +26,38 @@ wb
 
 KERNEL = "fused_matmul_add_gelu"
 
-MEASURES = """() => {
-    const found = performance.getEntriesByName("tw:round-trip").map((entry) => entry.duration);
+ROUND_TRIPS = """() => {
+    const found = performance.getEntriesByName("tw:round-trip");
     performance.clearMeasures("tw:round-trip");
-    return found;
+    return found.map((e) => [e.detail.type, e.startTime, e.startTime + e.duration]);
 }"""
+"""Return the type of each request with the time when it was sent, and when its answer was painted.
+
+The times are in milliseconds.
+"""
+
+LISTEN = """([selector, event]) => {
+    window.paints = [];
+    window.listened?.abort();
+    window.listened = new AbortController();
+    const painted = (start) => requestAnimationFrame(() => {
+        const channel = new MessageChannel();
+        channel.port1.onmessage = () => window.paints.push(performance.now() - start);
+        channel.port2.postMessage(null);
+    });
+    const options = { capture: true, signal: window.listened.signal };
+    const box = document.querySelector(selector);
+    box.addEventListener(event, () => painted(performance.now()), options);
+}"""
+"""Record the time from each event in an element to the next paint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The latencies of one kind of action, in milliseconds."""
+    """The latencies of one kind of action in milliseconds, and its budget."""
 
     action: str
+    budget: float
     samples: tuple[float, ...]
 
     @property
@@ -46,53 +69,157 @@ class Latency:
         return sorted(self.samples)[int(0.95 * (len(self.samples) - 1) + 0.5)]
 
     def __str__(self) -> str:
-        return f"{self.action:<34}{len(self.samples):>5}{self.median:>9.1f}{self.p95:>9.1f}"
+        mark = "" if self.p95 <= self.budget else "  above the budget"
+        times = f"{self.median:>9.1f}{self.p95:>9.1f}{self.budget:>9.0f}"
+        return f"{self.action:<42}{len(self.samples):>5}{times}{mark}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trips:
+    """The round trips of the requests since the last time they were read."""
+
+    rows: tuple[tuple[str, float, float], ...]
+
+    @classmethod
+    def read(cls, page: Page) -> Trips:
+        idle(page)
+        return cls(tuple(map(tuple, page.evaluate(ROUND_TRIPS))))
+
+    def time(self, first: str, last: str = "") -> float:
+        """Return the time from the first request of a type to the answer of the last of another."""
+        start = next(start for kind, start, _ in self.rows if kind == first)
+        return max(end for kind, _, end in self.rows if kind == (last or first)) - start
 
 
 def measure(page: Page, repeats: int) -> list[Latency]:
-    """Measure selecting a loop, splitting it, and specializing its kernel.
-
-    Split changes the loops; specialize also changes the call in the graph. Each step is undone.
-    """
+    """Measure the actions of a user on a kernel of the model, each repeatedly."""
     open_function(page, KERNEL)
-    loop = page.locator(".tw-marker").first.get_attribute("data-name") or ""
-    select_loop(page, loop)
+    names = page.locator(".tw-marker").evaluate_all("(all) => all.map((x) => x.dataset.name)")
+    loops = [name for name in names if name][:2]
     return [
-        Latency("select a loop", selects(page, loop, repeats)),
-        *steps(page, "split", repeats, "loops"),
-        *steps(page, "specialize", repeats, "loops and graph"),
+        hover(page, repeats),
+        *select(page, loops, repeats),
+        preview(page, loops[0], repeats),
+        *edits(page, loops[0], "split", repeats),
+        *edits(page, loops[0], "specialize", repeats),
+        jump(page, loops[0], repeats),
+        expand(page, repeats),
     ]
 
 
-def selects(page: Page, loop: str, repeats: int) -> tuple[float, ...]:
-    page.evaluate(MEASURES)
+def hover(page: Page, repeats: int) -> Latency:
+    markers = page.locator(".tw-marker")
+    page.evaluate(LISTEN, [".tw-code", "mouseover"])
+    for k in range(repeats):
+        markers.nth(k % min(3, markers.count())).hover()
+        idle(page)
+    return Latency("hover a loop", 50, tuple(page.evaluate("window.paints")))
+
+
+def select(page: Page, loops: list[str], repeats: int) -> list[Latency]:
+    answers: list[float] = []
+    menus: list[float] = []
+    for k in range(repeats):
+        Trips.read(page)
+        select_loop(page, loops[k % 2])
+        trips = Trips.read(page)
+        answers.append(trips.time("select"))
+        menus.append(trips.time("select", "suggest"))
+    return [
+        Latency("select a loop: properties", 100, tuple(answers)),
+        Latency("select a loop: menu", 100, tuple(menus)),
+    ]
+
+
+def preview(page: Page, loop: str, repeats: int) -> Latency:
+    """Type a factor, and wait for the preview; the delay of the keyboard is not included."""
+    select_loop(page, loop)
+    split = step(page, "split")
+    split.locator(".tw-step-name").click()
+    split.get_by_text("Preview", exact=True).click()
+    field = split.get_by_label("factors", exact=True)
+    samples: list[float] = []
+    for k in range(repeats):
+        Trips.read(page)
+        factor = 2 + k % 7
+        field.fill(f"(None, {factor})")
+        expect(split.locator(".tw-preview")).to_contain_text(f"{loop}_1 in range({factor})")
+        samples.append(Trips.read(page).time("preview"))
+    split.locator(".tw-step-name").click()
+    return Latency("preview a step", 150, tuple(samples))
+
+
+def edits(page: Page, loop: str, name: str, repeats: int) -> list[Latency]:
+    """Apply and undo a step repeatedly."""
+    applied: list[float] = []
+    menus: list[float] = []
+    undone: list[float] = []
     for _ in range(repeats):
         select_loop(page, loop)
+        Trips.read(page)
+        apply(page, name)
+        page.wait_for_function(SENT, arg="apply")
+        menu_shown(page)
+        trips = Trips.read(page)
+        applied.append(trips.time("apply"))
+        menus.append(trips.time("apply", "suggest"))
+        page.locator(".tw-root").get_by_role("button", name="Undo").click()
+        page.wait_for_function(SENT, arg="navigate")
+        undone.append(Trips.read(page).time("navigate"))
+    return [
+        Latency(f"apply {name}: panes", 200, tuple(applied)),
+        Latency(f"apply {name}: panes and menu", 300, tuple(menus)),
+        Latency(f"undo {name}", 100, tuple(undone)),
+    ]
+
+
+SENT = """(type) => {
+    const found = performance.getEntriesByName("tw:round-trip");
+    return found.some((entry) => entry.detail.type === type);
+}"""
+
+
+def jump(page: Page, loop: str, repeats: int) -> Latency:
+    """Jump between two states of the history."""
+    select_loop(page, loop)
+    apply(page, "split")
+    tab(page, "History")
+    rows = page.locator(".tw-history-row")
+    last = rows.count() - 1
+    samples: list[float] = []
+    for k in range(repeats):
+        Trips.read(page)
+        rows.nth(last - 1 if k % 2 == 0 else last).click()
+        page.wait_for_function(SENT, arg="navigate")
+        samples.append(Trips.read(page).time("navigate"))
+    return Latency("jump in the history", 100, tuple(samples))
+
+
+def expand(page: Page, repeats: int) -> Latency:
+    """Open and close a namespace of the graph."""
+    page.evaluate(LISTEN, ["[aria-label=Graph]", "click"])
+    for _ in range(repeats):
+        folded = page.locator(".tw-pane[aria-label=Graph] [aria-expanded]").first
+        folded.click()
         idle(page)
-    return tuple(page.evaluate(MEASURES))
+    return Latency("open or close a namespace", 100, tuple(page.evaluate("window.paints")))
 
 
-def steps(page: Page, step: str, repeats: int, changed: str) -> list[Latency]:
-    """Apply and undo a step repeatedly; the samples of the two alternate."""
-    page.evaluate(MEASURES)
+def cancel(page: Page, start: Callable[[], None], repeats: int) -> Latency:
+    """Start a job and cancel it."""
     samples: list[float] = []
     for _ in range(repeats):
-        apply(page, step)
-        idle(page)
-        page.locator(".tw-root").get_by_role("button", name="Undo").click()
-        idle(page)
-        samples += page.evaluate(MEASURES)
-        page.locator(".tw-marker").first.click()
-        idle(page)
-        page.evaluate(MEASURES)
-    return [
-        Latency(f"apply {step}: {changed}", tuple(samples[0::2])),
-        Latency(f"undo {step}: {changed}", tuple(samples[1::2])),
-    ]
+        start()
+        Trips.read(page)
+        page.locator(".tw-status").get_by_role("button", name="Cancel").click()
+        page.wait_for_function(SENT, arg="cancel")
+        samples.append(Trips.read(page).time("cancel"))
+        expect(page.locator(".tw-root").get_by_role("button", name="Measure").first).to_be_enabled()
+    return Latency("cancel a job", 100, tuple(samples))
 
 
 def idle(page: Page) -> None:
-    """Wait for the answer and for the paint that displays it."""
+    """Wait for the answers and for the paint that displays them."""
     page.wait_for_selector(".tw-dot:not(.is-busy)")
     # The callback of the second frame runs once the first is painted.
     frames = "requestAnimationFrame(() => requestAnimationFrame(done))"

@@ -22,6 +22,7 @@ def select_loop(page: Page, name: str) -> None:
     """Click the marker of a loop in the gutter."""
     page.locator(f'.tw-marker[data-name="{name}"]').click()
     expect(page.locator(".tw-selected")).to_contain_text(name)
+    menu_shown(page)
 
 
 def step(page: Page, name: str) -> Locator:
@@ -29,8 +30,14 @@ def step(page: Page, name: str) -> Locator:
     return page.locator(f'.tw-step[data-step="{name}"]')
 
 
+def menu_shown(page: Page) -> None:
+    """Wait for the steps of the selection, which follow the answer to a click."""
+    expect(page.locator(".tw-steps[aria-busy=false]")).to_be_attached()
+
+
 def apply(page: Page, name: str) -> None:
     """Apply the first suggestion of a step."""
+    menu_shown(page)
     step(page, name).locator(".tw-apply").click()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,12 +10,16 @@ import pytest
 import tilewright as tw
 from tilewright.workbench.bench import Bench
 from tilewright.workbench.protocol import VERSION
+from tilewright.workbench.serialization import to_plain
 from tilewright.workbench.session import Session
+from tilewright.workbench.view_diff import LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tilewright.workbench.protocol import Suggestion, Update
+    from tilewright.errors import Json
+    from tilewright.workbench.protocol import Update
+    from tilewright.workbench.protocol_steps import Checked, StepData, Suggestion
 
 MATMUL = """
 n = symbols("n", lower=1)
@@ -55,17 +59,44 @@ def main(x: Tensor[(n, 8), f32]):
 ONE_THREAD = tw.Target("cpu", threads=1)
 
 
+def data_of(suggestion: Suggestion, **values: str) -> Json:
+    """Return the step of a suggestion with values of its form, as the browser sends it."""
+    return to_plain(replace(suggestion.data, values={**suggestion.data.values, **values}))
+
+
 @dataclass
 class Client:
-    """A client that sends requests like a page and stores all updates."""
+    """A client that sends requests like a page and stores all updates, with entire lists.
+
+    ``raw`` are the updates as they were sent.
+    """
 
     session: Session
     received: list[tuple[Update, list[bytes]]] = field(default_factory=list)
+    raw: list[tuple[Update, list[bytes]]] = field(default_factory=list)
+    lists: dict[str, list[object]] = field(default_factory=dict)
     number: int = 0
+    name: str = "page"
 
     def send(self, type_: str, **fields: object) -> Update:
         self.number += 1
-        return self.session.handle({"type": type_, "id": self.number, **fields})
+        message = {"type": type_, "id": self.number, "client": self.name, **fields}
+        self.session.handle(message)
+        return next(u for u, _ in reversed(self.received) if u.reply == self.number)
+
+    def receive(self, update: Update, buffers: list[bytes]) -> None:
+        """Store an update, with the elements of its lists that were sent before."""
+        self.raw.append((update, buffers))
+        for name, elements in LISTS.items():
+            message = getattr(update, name)
+            if message is None:
+                continue
+            old, new = self.lists.get(name, []), getattr(message, elements)
+            whole = [*old[: message.keep or 0], *new, *old[len(old) - (message.tail or 0) :]]
+            self.lists[name] = whole
+            changed = replace(message, **{elements: whole}, keep=None, tail=None)
+            update = replace(update, **{name: changed})
+        self.received.append((update, buffers))
 
     def hello(self) -> Update:
         return self.send("hello", version=VERSION)
@@ -78,13 +109,31 @@ class Client:
         uid = next(uid for uid, loop in loops.items() if loop.var.name == name)
         return self.select("loop", uid, function)
 
+    def suggestions(self) -> list[Suggestion]:
+        """Ask for the menu of the selection."""
+        menu = self.send("suggest").menu
+        return [] if menu is None else menu.suggestions
+
     def suggestion(self, step: str, label: str = "") -> Suggestion:
-        suggestions = self.session.shown.menu.suggestions
-        return next(s for s in suggestions if s.step == step and label in s.label)
+        return next(s for s in self.suggestions() if s.step == step and label in s.label)
+
+    def check(self, suggestion: Suggestion, **values: str) -> Checked:
+        """Check a suggestion with values of its form."""
+        checked = self.send("check", step=data_of(suggestion, **values)).checked
+        assert checked is not None
+        return checked
+
+    def apply_data(self, data: StepData) -> Update:
+        return self.send("apply", step=to_plain(data), head=self.session.schedule.head.id)
 
     def apply(self, step: str, label: str = "", **values: str) -> Update:
-        key = self.suggestion(step, label).key
-        return self.send("apply", key=key, values=values, head=self.session.schedule.head.id)
+        data = data_of(self.suggestion(step, label), **values)
+        return self.send("apply", step=data, head=self.session.schedule.head.id)
+
+    def apply_fix(self, step: str) -> Update:
+        """Apply the first fix of an illegal suggestion."""
+        fixes = (f for p in self.suggestion(step).problems for f in p.fixes)
+        return self.apply_data(next(fixes).data)
 
     def text(self, function: str = "matmul") -> str:
         return self.session.schedule.module.functions[function] and self.latest(function)
@@ -104,7 +153,7 @@ def connect() -> Callable[..., Client]:
         schedule = tw.Schedule(tw.parse(program)) if isinstance(program, str) else program
         session = Session(schedule, Bench(target))
         client = Client(session)
-        session.publish = lambda update, buffers: client.received.append((update, buffers))
+        session.publish = client.receive
         client.hello()
         return client
 

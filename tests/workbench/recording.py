@@ -8,12 +8,15 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tilewright.workbench.serialization import update_to_plain
+from tilewright.workbench.serialization import to_plain, update_to_plain
+
+from tests.workbench.conftest import data_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tilewright.workbench.protocol import Suggestion, Update
+    from tilewright.workbench.protocol import Update
+    from tilewright.workbench.protocol_steps import Suggestion
 
     from tests.workbench.conftest import Client
 
@@ -27,24 +30,37 @@ class Recording:
     requests: list[dict[str, object]] = field(default_factory=list)
 
     def send(self, type_: str, **fields: object) -> Update:
+        """Send a request; like a page, ask for the menu after a selection."""
         self.requests.append({"type": type_, **fields})
-        return self.client.send(type_, **fields)
+        update = self.client.send(type_, **fields)
+        if type_ == "select":
+            self.send("suggest")
+        return update
 
     @property
     def head(self) -> str:
         return self.client.session.schedule.head.id
 
     def suggestions(self) -> list[Suggestion]:
-        return self.client.session.shown.menu.suggestions
+        menu = self.send("suggest").menu
+        return [] if menu is None else menu.suggestions
+
+    def suggestion(self, step: str, label: str = "") -> Suggestion:
+        return next(s for s in self.suggestions() if s.step == step and label in s.label)
 
     def apply(self, step: str, label: str = "", **values: str) -> None:
-        key = self.client.suggestion(step, label).key
-        self.send("apply", key=key, values=values, head=self.head)
+        data = data_of(self.suggestion(step, label), **values)
+        self.send("apply", step=data, head=self.head)
 
     def apply_fix(self, step: str) -> None:
         """Apply the first fix of an illegal step."""
-        fixes = (f for p in self.client.suggestion(step).problems for f in p.fixes)
-        self.send("apply", key=next(fixes).key, values={}, head=self.head)
+        fixes = (f for p in self.suggestion(step).problems for f in p.fixes)
+        self.send("apply", step=to_plain(next(fixes).data), head=self.head)
+
+    def preview(self, step: str, **values: str) -> None:
+        """Ask for the program after a step."""
+        suggestion = self.suggestion(step)
+        self.run("preview", key=suggestion.key, step=data_of(suggestion, **values))
 
     def edit_group(self, action: str, **values: str) -> None:
         """Edit the first composite step of the trace."""
@@ -66,15 +82,16 @@ class Recording:
 
     def check_every_form(self) -> None:
         """Check each suggestion with the values of its form."""
-        for suggestion in list(self.suggestions()):
+        for suggestion in self.suggestions():
             values = {f.name: f.value for f in suggestion.fields}
-            self.send("check", key=suggestion.key, values=values)
+            self.send("check", step=data_of(suggestion, **values))
 
     def check_invalid_values(self, step: str, texts: Iterable[str]) -> None:
         """Check a suggestion with invalid values of its last field."""
-        suggestion = self.client.suggestion(step)
+        suggestion = self.suggestion(step)
         for text in texts:
-            self.send("check", key=suggestion.key, values={suggestion.fields[-1].name: text})
+            data = data_of(suggestion, **{suggestion.fields[-1].name: text})
+            self.send("check", step=data)
 
     def run(self, type_: str, **fields: object) -> None:
         self.send(type_, **fields)
@@ -97,7 +114,7 @@ class Recording:
                 "update": update_to_plain(update),
                 "buffers": [base64.b64encode(buffer).decode() for buffer in buffers],
             }
-            for update, buffers in self.client.received
+            for update, buffers in self.client.raw
         ]
 
 

@@ -56,6 +56,9 @@ def matmul(connect: Connect) -> Recording:
     page.select("loop", "j", "matmul")
     page.check_every_form()
     page.check_invalid_values("split", INVALID_VALUES)
+    page.preview("split", factors="(None, 8)")
+    page.preview("split", factors="(2, 2)")
+    page.preview("tile")
     page.apply("split", factors="(None, 8)")
     page.apply("vectorize")
     page.select("loop", "i", "matmul")
@@ -76,7 +79,7 @@ def matmul(connect: Connect) -> Recording:
     page.send("save", format="python")
     page.send("save", format="json")
     unknown = '{"op": "no_such_step", "args": {}}'
-    document = page.client.session.shown.document
+    document = page.client.session.view.saved
     assert document is not None
     page.send("load", text=document.text + unknown, notes={})
     for action, text in (("resume", ""), ("change", "sch.no_such_step()"), ("skip", "")):
@@ -101,7 +104,7 @@ def matmul(connect: Connect) -> Recording:
     page.send("run", action="measure", function="")
     page.send("cancel", job=page.client.session.jobs.view()[-1].key)
     page.client.session.jobs.wait()
-    page.send("dismiss", key=page.client.session.shown.problems[0].key)
+    page.send("dismiss", key=page.client.session.document.problems[0].key)
     page.navigate("jump", page.client.session.schedule.history[0].id)
     page.send("hello", version=VERSION)
     return page
@@ -152,7 +155,7 @@ def race(connect: Connect) -> Recording:
     page = Recording("race", connect(tw.Schedule(tw.parse(RACE), target), target))
     page.select_everything("lost")
     page.run("run", action="compile", function="")
-    assert [problem.title for problem in page.client.session.shown.problems] == ["Data race"]
+    assert [problem.title for problem in page.client.session.document.problems] == ["Data race"]
     return page
 
 

@@ -22,7 +22,7 @@ def test_compile_checks_against_the_interpreter(matmul: Client) -> None:
     matmul.apply("vectorize")
     matmul.send("run", action="compile", function="")
     matmul.session.jobs.wait()
-    verdict = matmul.session.shown.verdict
+    verdict = matmul.session.document.verdict
     assert verdict is not None
     assert verdict.agrees
     assert 0 < verdict.error < verdict.bound
@@ -38,8 +38,8 @@ def test_function_created_by_a_step_is_verified(matmul: Client) -> None:
     matmul.send("open", function=created)
     matmul.send("run", action="compile", function="")
     matmul.session.jobs.wait()
-    assert matmul.session.shown.problems == ()
-    verdict = matmul.session.shown.verdict
+    assert matmul.session.document.problems == ()
+    verdict = matmul.session.document.verdict
     assert verdict is not None
     assert verdict.agrees
 
@@ -47,7 +47,7 @@ def test_function_created_by_a_step_is_verified(matmul: Client) -> None:
 def test_measurement_lists_the_kernels(network: Client) -> None:
     network.send("run", action="measure", function="")
     network.session.jobs.wait()
-    measurement = network.session.shown.measurement
+    measurement = network.session.document.measurement
     assert measurement is not None
     assert measurement.function == "main"
     assert [(k.function, k.calls) for k in measurement.kernels] == [("twice", 2)]
@@ -62,7 +62,7 @@ def test_single_kernel_is_measured_at_the_sizes_of_its_caller(network: Client) -
     network.send("open", function="twice")
     network.send("run", action="measure", function="twice")
     network.session.jobs.wait()
-    measurement = network.session.shown.measurement
+    measurement = network.session.document.measurement
     assert measurement is not None
     assert (measurement.function, measurement.shapes) == ("twice", "n = 6")
     assert [k.function for k in measurement.kernels] == ["twice"]
@@ -117,7 +117,7 @@ def test_cancellation_is_acknowledged_and_completed_in_time(connect, action: str
     assert time.monotonic() - started < 2
     assert acknowledged < 0.1
     assert [job.state for job in client.session.jobs.view()] == ["canceled"]
-    assert client.session.shown.problems == ()
+    assert client.session.document.problems == ()
 
 
 def test_measure_options_are_set_checked_and_reported(matmul: Client) -> None:
@@ -129,6 +129,6 @@ def test_measure_options_are_set_checked_and_reported(matmul: Client) -> None:
     assert "7 threads" in rejected.problems[0].message
     matmul.send("run", action="measure", function="")
     matmul.session.jobs.wait()
-    measurement = matmul.session.shown.measurement
+    measurement = matmul.session.document.measurement
     assert measurement is not None
     assert measurement.conditions.startswith("cold caches, 1 thread, pinned to separate cores")

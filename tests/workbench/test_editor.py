@@ -62,10 +62,10 @@ def test_measured_kernel_opens_before_the_graph_is_lowered(connect: Callable[...
     assert "vectorized(" in client.latest(KERNEL)
     assert update.rule is not None
     assert update.rule.status == "compiled"
-    assert KERNEL in [f.name for f in update.functions or []]
+    assert KERNEL in [f.name for f in (update.functions.items if update.functions else [])]
 
     use_rule(client, "lower")
-    assert client.session.shown.open == KERNEL
+    assert client.session.view.open == KERNEL
     assert [g.op for g in client.session.schedule.trace.groups] == ["lower_graph"]
     assert "vectorized(" not in client.latest(KERNEL)
     assert rule(client).status == "follows"
@@ -105,7 +105,7 @@ def test_a_step_leaves_the_rule_and_return_keeps_other_kernels(
     assert predicted(client) > 4
     use_rule(client, "return")
     assert rule(client).status == "follows"
-    assert client.session.shown.problems == ()
+    assert client.session.document.problems == ()
     client.send("open", function=other)
     assert rule(client).status == "taken"
     names = [group.op for group in schedule.trace.groups]
@@ -180,7 +180,7 @@ def test_steps_are_applied_to_similar_kernels_after_a_preview(
     before = head(client)
     client.send("apply_to_similar", function=first, preview=True, head=before)
     client.session.jobs.wait()
-    found = client.session.shown.similar
+    found = client.session.view.similar
     assert found is not None
     assert head(client) == before
     reasons = {kernel.function: kernel.reason for kernel in found.kernels}

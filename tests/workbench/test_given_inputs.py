@@ -61,10 +61,10 @@ def test_a_session_measures_and_verifies_with_the_inputs(network: Client) -> Non
     for action in ("measure", "compile"):
         network.send("run", action=action, function="")
         session.jobs.wait()
-    assert session.shown.measurement is not None
-    assert session.shown.measurement.conditions.endswith(", given inputs")
-    assert session.shown.verdict is not None
-    assert session.shown.verdict.agrees
+    assert session.document.measurement is not None
+    assert session.document.measurement.conditions.endswith(", given inputs")
+    assert session.document.verdict is not None
+    assert session.document.verdict.agrees
 
     # At other sizes the inputs are random.
     network.send("sample", function="main", symbol="n", value=4)
@@ -72,4 +72,4 @@ def test_a_session_measures_and_verifies_with_the_inputs(network: Client) -> Non
     assert np.asarray(values[0]).shape == (4, 8)
     network.send("run", action="measure", function="")
     session.jobs.wait()
-    assert "given" not in session.shown.measurement.conditions
+    assert "given" not in session.document.measurement.conditions

@@ -36,7 +36,7 @@ def test_graph_is_sent_with_its_text(network: Client) -> None:
     ]
     assert [p.function for p in update.panes or []] == ["main"]
     assert len(buffers) == 1
-    calls = {f.name: f.calls for f in update.functions or []}
+    calls = {f.name: f.calls for f in (update.functions.items if update.functions else [])}
     assert calls == {"twice": 2, "main": 0}
 
 
@@ -123,8 +123,8 @@ def test_a_binding_in_a_loop_is_selected(connect: Callable[..., Client]) -> None
     nodes = {n.name: n for n in graph.nodes}
     for name, words in (("d", "annotation"), ("c", "parameter"), ("p", "annotation")):
         update = client.select("binding", nodes[name].uid, "main")
-        assert update.menu is not None
-        assert update.menu.selection is not None
-        assert update.menu.selection.name == name
-        assert [h.name for h in update.menu.path][:2] == ["main", "y"]
-        assert words in update.menu.properties
+        assert update.selected is not None
+        assert update.selected.selection is not None
+        assert update.selected.selection.name == name
+        assert [h.name for h in update.selected.path][:2] == ["main", "y"]
+        assert words in update.selected.properties

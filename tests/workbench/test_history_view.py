@@ -39,10 +39,10 @@ def test_a_note_is_written_replaced_and_removed(matmul: Client) -> None:
 
 def test_a_note_on_an_unknown_state_or_one_too_long_is_an_error(matmul: Client) -> None:
     matmul.send("set_note", node="nowhere", text="lost")
-    assert "no state 'nowhere'" in matmul.session.shown.problems[0].message
+    assert "no state 'nowhere'" in matmul.session.document.problems[0].message
     root = matmul.session.schedule.head.id
     matmul.send("set_note", node=root, text="x" * (MAX_NOTE + 1))
-    assert "the note has 2001 characters" in matmul.session.shown.problems[0].message
+    assert "the note has 2001 characters" in matmul.session.document.problems[0].message
     assert notes(matmul) == [""]
 
 
@@ -54,7 +54,7 @@ def test_notes_return_with_the_steps_in_another_session(connect: Callable[..., C
     first.send("set_note", node=head, text="a tile of rows")
     assert update.copy is not None
     second = connect(MATMUL)
-    update = first.send("hello", version=7)
+    update = first.hello()
     assert update.copy is not None
     text = "\n".join(update.copy.lines) + "\n"
     second.send("load", text=text, notes=update.copy.notes)

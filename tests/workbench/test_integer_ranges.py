@@ -63,12 +63,12 @@ def test_an_embedding_is_measured_and_verified_with_indices_of_the_entire_table(
 ) -> None:
     client = connect(EMBEDDING)
     session = client.session
-    session.shown.samples = {("main", "n"): 64, ("main", "v"): 500}
+    session.document.samples = {("main", "n"): 64, ("main", "v"): 500}
     node, main = session.schedule.head, session.entry
     inputs, (_, ranges) = session._bench._inputs(node, main, session.samples(main))
     assert ranges == {"ids": (0, 500)}
     assert np.max(inputs[0]) > 250
     client.send("run", action="compile", function="")
     session.jobs.wait()
-    assert session.shown.verdict is not None, session.shown.problems
-    assert session.shown.verdict.agrees
+    assert session.document.verdict is not None, session.document.problems
+    assert session.document.verdict.agrees

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 def lowered(client: Client, stage: str) -> Lowered:
     client.send("lower", stage=stage)
     client.session.jobs.wait(60)
-    found = client.session.shown.lowered
+    found = client.session.view.lowered
     assert found is not None
-    assert (found.function, found.stage) == (client.session.shown.open, stage)
+    assert (found.function, found.stage) == (client.session.view.open, stage)
     return found
 
 
@@ -100,7 +100,7 @@ def test_failed_stage_has_the_error_and_no_entry_in_problems(
     assert failed.problem is not None
     assert "avx512" in failed.problem.message
     assert failed.problem.traceback
-    assert page.session.shown.problems == ()
+    assert page.session.document.problems == ()
     assert [job.state for job in page.session.jobs.view()] == ["done"]
 
 
@@ -128,7 +128,7 @@ def test_lowering_does_not_block_measuring(matmul: Client) -> None:
     release.set()
     matmul.session.jobs.wait(60)
     assert update.problems is None
-    assert matmul.session.shown.measurement is not None
+    assert matmul.session.document.measurement is not None
 
 
 @pytest.mark.parametrize("kind", ["simt", "cuda"])
@@ -138,5 +138,5 @@ def test_gpu_kernels_have_nvptx_and_ptx_texts(connect: Callable[..., Client], ki
     program = RACE.replace("@prim_func", f'@prim_func(target=Target("{kind}", arch="sm_90a"))')
     page = connect(tw.Schedule(tw.parse(program), target), target)
     assert "define ptx_kernel void @lost" in lowered(page, "llvm").text
-    assert page.session.shown.problems == ()
+    assert page.session.document.problems == ()
     assert ".target sm_90a" in lowered(page, "assembly").text

@@ -23,7 +23,7 @@ def test_a_repeated_measurement_replaces_the_earlier_one() -> None:
     again = records.add(replace(MEASURED, median=5.0), None)
     assert records.get(first.key) is None
     assert records.get(again.key) is again
-    assert [r.microseconds for r in records.view()] == [5.0]
+    assert [r.microseconds for r in records.view().items] == [5.0]
 
 
 def test_other_conditions_are_other_records() -> None:
@@ -38,7 +38,7 @@ def test_other_conditions_are_other_records() -> None:
     )
     for number, change in enumerate([{}, *others], 1):
         records.add(replace(MEASURED, **change), None)
-        assert len(records.view()) == number
+        assert len(records.view().items) == number
     assert records.last("other") is not None
     assert records.last("unknown") is None
 
@@ -55,14 +55,14 @@ def test_a_session_shows_the_measurement_of_the_head(network: Client) -> None:
     session = network.session
     network.send("run", action="measure", function="")
     session.jobs.wait()
-    whole = session.shown.measurement
+    whole = session.document.measurement
     network.send("run", action="measure", function="twice")
     session.jobs.wait()
-    kernel = session.shown.measurement
+    kernel = session.document.measurement
     assert whole is not None
     assert kernel is not None
     assert (whole.function, kernel.function) == ("main", "twice")
-    records = session.records.view()
+    records = session.records.view().items
     assert [(r.function, r.state, r.whole) for r in records] == [
         ("main", whole.state, True),
         ("twice", whole.state, False),
@@ -72,15 +72,15 @@ def test_a_session_shows_the_measurement_of_the_head(network: Client) -> None:
     update = network.send("show_measurement", key=records[0].key)
     assert update.measurement == whole
     update = network.send("show_measurement", key="m99")
-    assert session.shown.measurement is whole
-    assert "no measurement 'm99' is kept" in session.shown.problems[-1].message
+    assert session.document.measurement is whole
+    assert "no measurement 'm99' is kept" in session.document.problems[-1].message
 
     # An edit leaves the earlier times, which the page marks; an undo shows those of its state.
     network.send("show_measurement", key=records[1].key)
     network.send("open", function="twice")
     network.select_loop("i", "twice")
     network.apply("parallel")
-    assert session.shown.measurement is kernel
+    assert session.document.measurement is kernel
     update = network.send("navigate", action="undo", node="", head=session.schedule.head.id)
-    assert session.shown.measurement is whole
+    assert session.document.measurement is whole
     assert update.measurement == whole

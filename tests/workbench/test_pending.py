@@ -86,7 +86,7 @@ def test_discarded_steps_and_invalid_edits(matmul: Client) -> None:
         rejected = edit(matmul, "change", index, text)
         assert rejected.problems is not None
         assert rejected.problems[0].title in ("Invalid request", "Trace error")
-        assert matmul.session.shown.pending.steps
+        assert matmul.session.document.pending.steps
     edit(matmul, "discard")
     assert statuses(matmul)[-1] == "get_loops query"
     rejected = edit(matmul, "resume")

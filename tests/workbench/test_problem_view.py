@@ -36,8 +36,7 @@ def test_illegal_step_has_its_requirement_excerpt_and_fix(matmul: Client) -> Non
 
 def test_several_problems_of_a_step_are_listed(matmul: Client) -> None:
     matmul.select_loop("k")
-    key = matmul.suggestion("parallel").key
-    update = matmul.send("apply", key=key, values={}, head=matmul.session.schedule.head.id)
+    update = matmul.apply("parallel")
     assert update.problems is not None
     (problem,) = update.problems
     assert "k" in problem.message

@@ -57,7 +57,7 @@ def test_unknown_kernels_and_emulated_times_have_no_rates() -> None:
 def test_a_measurement_of_a_session_has_rates(network: Client) -> None:
     network.send("run", action="measure", function="")
     network.session.jobs.wait()
-    measurement = network.session.shown.measurement
+    measurement = network.session.document.measurement
     assert measurement is not None
     (kernel,) = measurement.kernels
     per_call = kernel.microseconds / kernel.calls
@@ -67,7 +67,7 @@ def test_a_measurement_of_a_session_has_rates(network: Client) -> None:
     assert measurement.roof.threads == 1
     assert kernel.roof is not None
     assert kernel.bound in {"operations", *(level.name for level in measurement.roof.levels)}
-    (record,) = network.session.records.view()
+    (record,) = network.session.records.view().items
     assert [rate.gflops for rate in record.kernels] == [kernel.gflops]
 
 
@@ -112,11 +112,11 @@ def test_the_roof_is_measured_again_on_request(
     session = network.session
     network.send("run", action="measure", function="")
     session.jobs.wait()
-    before = session.shown.measurement
+    before = session.document.measurement
     monkeypatch.setattr(Bench, "roof", lambda *_, **__: ROOF)
     network.send("run", action="roof", function="")
     session.jobs.wait()
-    after = session.shown.measurement
+    after = session.document.measurement
     assert before is not None
     assert after is not None
     assert after.roof == ROOF
@@ -134,10 +134,10 @@ def test_a_roof_that_cannot_be_measured_is_reported_and_the_time_is_kept(
     monkeypatch.setattr(Bench, "roof", fail)
     network.send("run", action="measure", function="")
     network.session.jobs.wait()
-    measurement = network.session.shown.measurement
+    measurement = network.session.document.measurement
     assert measurement is not None
     assert measurement.roof is None
-    assert "the sandbox process exited" in network.session.shown.problems[0].message
+    assert "the sandbox process exited" in network.session.document.problems[0].message
 
 
 def test_the_roof_is_measured_again_if_a_kernel_exceeds_it(
@@ -147,7 +147,7 @@ def test_the_roof_is_measured_again_if_a_kernel_exceeds_it(
     monkeypatch.setattr(Bench, "roof", lambda *_, again=False: high if again else low)
     network.send("run", action="measure", function="")
     network.session.jobs.wait()
-    measurement = network.session.shown.measurement
+    measurement = network.session.document.measurement
     assert measurement is not None
     assert measurement.roof == high
     assert measurement.kernels[0].roof < 1.0

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
 
-ALWAYS = {"version", "reply", "server_ms"}
+ALWAYS = {"version", "client", "reply", "revision", "server_ms"}
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,9 @@ def test_every_section_and_request_is_recorded(recordings: list[Recording]) -> N
         mismatch["kind"]
         for r in recordings
         for item in r.updates()
-        for suggestion in item["update"].get("menu", {}).get("suggestions", ())
-        for mismatch in suggestion.get("match", {}).get("mismatches", ())
+        for mismatch in ((item["update"].get("checked") or {}).get("match") or {}).get(
+            "mismatches", ()
+        )
     }
     assert "extent" in mismatches
 
@@ -69,7 +70,8 @@ def test_type_checker_rejects_invalid_updates(root: Path, tmp_path: Path) -> Non
     extensions = root / "extensions"
     (tmp_path / "wrong.ts").write_text(
         f'import type {{ Job, Update }} from "{extensions / "core" / "protocol"}";\n'
-        'export const a: Update = {"version": 1, "reply": 0, "server_ms": 0, "open": null};\n'
+        'export const a: Update = {"version": 1, "client": "", "reply": 0, "revision": 1, '
+        '"server_ms": 0, "open": null};\n'
         'export const b: Job = {"key": "", "title": "", "state": "missing", "progress": 0, '
         '"message": ""};\n'
     )

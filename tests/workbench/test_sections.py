@@ -12,5 +12,15 @@ def test_each_section_of_an_update_has_one_entry() -> None:
     """Functions and panes depend on the rendered text, the copy on the trace; the others do not."""
     names = [section.name for section in SECTIONS]
     assert len(set(names)) == len(names)
-    rest = {"version", "reply", "server_ms", "functions", "panes", "copy"}
+    rest = {
+        "version",
+        "client",
+        "reply",
+        "revision",
+        "server_ms",
+        "functions",
+        "panes",
+        "copy",
+        "heat",
+    }
     assert {*names} | rest == {field.name for field in fields(Update)}

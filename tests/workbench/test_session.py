@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import random
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
 
+from tilewright.schedules import STEPS
 from tilewright.schedules.primitives.loops.parallel import Parallel
 from tilewright.workbench.protocol import SPAN_FIELDS, SPAN_KINDS
+from tilewright.workbench.protocol_steps import Handle, HandleKind, StepData
 from tilewright.workbench.requests import Request, Run, Select
-from tilewright.workbench.serialization import update_to_plain
+from tilewright.workbench.serialization import to_plain, update_to_plain
 
 from tests.waiting import wait_until
+from tests.workbench.conftest import data_of
 from tests.workbench.scenarios import INVALID_VALUES
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ def test_answer_to_hello_contains_all_sections(matmul: Client) -> None:
     assert update.graph is None
     (pane,) = update.panes or []
     assert "for j in range(24):" in pane.text
-    assert [f.name for f in update.functions or []] == ["matmul"]
+    assert [f.name for f in (update.functions.items if update.functions else [])] == ["matmul"]
     assert len(buffers) == 1
     assert update.history is not None
     assert not update.history.can_undo
@@ -56,23 +60,26 @@ def test_spans_cover_their_parts(matmul: Client) -> None:
     assert {lines[s[3]][s[4] : s[6]] for s in buffers_named} == {"A", "B", "C"}
 
 
-def test_selection_sends_a_menu_and_no_text(matmul: Client) -> None:
+def test_selection_is_answered_before_its_menu_and_without_text(matmul: Client) -> None:
     update = matmul.select_loop("j")
     assert update.panes is None
     assert update.trace is None
-    assert update.menu is not None
-    assert update.menu.selection is not None
-    assert update.menu.selection.name == "j"
-    assert [r.name for r in update.menu.path] == ["matmul", "i"]
-    assert update.menu.properties["extent"] == "24"
-    legal = [s.step for s in update.menu.suggestions if not s.problems]
-    assert "split" in legal
+    assert update.menu is None
+    assert update.selected is not None
+    assert update.selected.selection is not None
+    assert update.selected.selection.name == "j"
+    assert [r.name for r in update.selected.path] == ["matmul", "i"]
+    assert update.selected.properties["extent"] == "24"
+    menu = matmul.send("suggest").menu
+    assert menu is not None
+    assert menu.state == matmul.session.schedule.head.id
+    assert menu.selection == update.selected.selection
+    assert "split" in [s.step for s in menu.suggestions if not s.problems]
 
 
 def test_blocked_steps_are_listed_last(matmul: Client) -> None:
-    menu = matmul.select_loop("k").menu
-    assert menu is not None
-    blocked = [bool(s.problems) for s in menu.suggestions]
+    matmul.select_loop("k")
+    blocked = [bool(s.problems) for s in matmul.suggestions()]
     assert any(blocked)
     assert blocked == sorted(blocked)
 
@@ -108,9 +115,10 @@ def test_applying_changes_text_trace_history_and_selection(matmul: Client) -> No
     assert update.trace.lines[-1].milliseconds is not None
     assert update.history is not None
     assert update.history.can_undo
-    assert update.menu is not None
-    assert update.menu.selection is not None
-    assert update.menu.selection.name == "j_1"
+    assert update.selected is not None
+    assert update.selected.selection is not None
+    assert update.selected.selection.name == "j_1"
+    assert update.menu is None, "an edit is answered before the menu"
     assert update.applied is not None
     assert update.applied.functions == ["matmul"]
 
@@ -124,13 +132,10 @@ def test_entered_values_are_applied(matmul: Client) -> None:
 
 def test_check_reports_problems_before_applying(matmul: Client) -> None:
     matmul.select_loop("j")
-    key = matmul.suggestion("split").key
-    update = matmul.send("check", key=key, values={"factors": "(2, 3)"})
-    assert update.menu is not None
-    (problem,) = next(s for s in update.menu.suggestions if s.key == key).problems
+    (problem,) = matmul.check(matmul.suggestion("split"), factors="(2, 3)").problems
     assert problem.numbers == {"product": "6", "extent": "24"}
     (fix,) = problem.fixes
-    matmul.send("apply", key=fix.key, values={}, head=matmul.session.schedule.head.id)
+    matmul.apply_data(fix.data)
     assert "for j_1 in range(3):" in matmul.latest("matmul")
 
 
@@ -138,16 +143,12 @@ def test_check_reports_problems_before_applying(matmul: Client) -> None:
 def test_invalid_value_is_a_problem_of_the_suggestion(matmul: Client, text: str) -> None:
     """An invalid value is neither legal nor an entry of the Problems panel."""
     matmul.select_loop("j")
-    key = matmul.suggestion("split").key
-    update = matmul.send("check", key=key, values={"factors": text})
-    assert update.problems is None
-    assert update.menu is not None
-    problems = next(s for s in update.menu.suggestions if s.key == key).problems
+    split = matmul.suggestion("split")
+    problems = matmul.check(split, factors=text).problems
     assert problems
     assert "Expr" not in problems[0].message
-    corrected = matmul.send("check", key=key, values={"factors": "(None, 8)"})
-    assert corrected.menu is not None
-    assert next(s for s in corrected.menu.suggestions if s.key == key).problems == []
+    assert matmul.session.document.problems == ()
+    assert matmul.check(split, factors="(None, 8)").problems == []
 
 
 def test_applying_an_invalid_value_adds_a_problem(matmul: Client) -> None:
@@ -184,8 +185,8 @@ def test_stale_edit_names_both_heads_and_changes_nothing(matmul: Client) -> None
     matmul.apply("split", "(None, 8)")
     head = matmul.session.schedule.head.id
     matmul.select_loop("i")
-    key = matmul.suggestion("split").key
-    update = matmul.send("apply", key=key, values={}, head=stale)
+    split = data_of(matmul.suggestion("split"))
+    update = matmul.send("apply", step=split, head=stale)
     assert update.problems is not None
     assert stale[:12] in update.problems[0].message
     assert head[:12] in update.problems[0].message
@@ -194,8 +195,8 @@ def test_stale_edit_names_both_heads_and_changes_nothing(matmul: Client) -> None
 
 def test_concurrent_edits_are_serialized(matmul: Client) -> None:
     matmul.select_loop("j")
-    key, head = matmul.suggestion("split", "(None, 8)").key, matmul.session.schedule.head.id
-    request = {"type": "apply", "key": key, "values": {}, "head": head}
+    split, head = data_of(matmul.suggestion("split", "(None, 8)")), matmul.session.schedule.head.id
+    request = {"type": "apply", "step": split, "head": head}
     threads = [
         threading.Thread(target=matmul.session.handle, args=({**request, "id": k},))
         for k in (101, 102)
@@ -206,7 +207,7 @@ def test_concurrent_edits_are_serialized(matmul: Client) -> None:
         thread.join()
     assert len(matmul.session.schedule.history) == 2
     assert matmul.latest("matmul").count("for j_1") == 1
-    assert [r.title for r in matmul.session.shown.problems] in (
+    assert [r.title for r in matmul.session.document.problems] in (
         ["Stale edit"],
         ["Invalid parameter"],
     )
@@ -250,7 +251,7 @@ def test_a_step_of_a_cell_during_a_request_is_announced(
     monkeypatch.setattr(session, "_select", slow)
     matmul.select("", 0)
     wait_until(lambda: any(announces_move(update) for update, _ in matmul.received))
-    assert session.shown.menu.selection is not None  # the selection follows as well
+    assert session.view.selection is not None  # the selection follows as well
 
 
 def announces_move(update: Update) -> bool:
@@ -296,10 +297,10 @@ def test_function_is_selected_if_the_selection_no_longer_exists(matmul: Client) 
     matmul.apply("split", "(None, 8)")
     matmul.select_loop("j_1")
     head = matmul.session.schedule.head.id
-    menu = matmul.send("navigate", action="undo", node="", head=head).menu
-    assert menu is not None
-    assert menu.selection is not None
-    assert (menu.selection.kind, menu.selection.name) == ("function", "matmul")
+    selected = matmul.send("navigate", action="undo", node="", head=head).selected
+    assert selected is not None
+    assert selected.selection is not None
+    assert (selected.selection.kind, selected.selection.name) == ("function", "matmul")
 
 
 HOSTILE: tuple[object, ...] = (
@@ -315,13 +316,28 @@ def field_value(name: str, hint: Any, session: Session, rng: random.Random) -> o
         return rng.choice(HOSTILE)
     if name == "head":
         return session.schedule.head.id
-    if name == "key":
-        return rng.choice([s.key for s in session.shown.menu.suggestions] or ["s0"])
-    if name == "values":
-        return {rng.choice(["factors", "name", "x"]): str(rng.choice(HOSTILE))}
+    if name == "step":
+        return step_value(session, rng)
     if isinstance(hint, type):
         return rng.choice([v for v in HOSTILE if isinstance(v, hint)] or [None])
     return rng.choice(options)
+
+
+def step_value(session: Session, rng: random.Random) -> object:
+    """Return the data of a random step, often of the menu, with a text or a uid that is hostile."""
+    menu = session.view.menu
+    op = rng.choice([*sorted(STEPS), "no_step"])
+    data = StepData(op, "matmul", {}, {})
+    if menu is not None and rng.random() < 0.7:
+        data = rng.choice(menu.suggestions).data
+    name = rng.choice([*data.values, *data.handles, "x"])
+    if rng.random() < 0.6:
+        data = replace(data, values={**data.values, name: str(rng.choice(HOSTILE))})
+    else:
+        kind = rng.choice(get_args(HandleKind))
+        handle = Handle(kind, rng.choice(["matmul", "x"]), rng.randrange(40), "a")
+        data = replace(data, handles={**data.handles, name: [handle]})
+    return to_plain(data) if rng.random() < 0.9 else rng.choice(HOSTILE)
 
 
 @pytest.mark.parametrize("message", [None, [], "x", 5, {}, {"id": None}, {"type": []}], ids=str)

@@ -52,7 +52,7 @@ def test_all_sets_are_measured(network: Client) -> None:
     ]
     network.send("run", action="measure_sets", function="")
     session.jobs.wait()
-    assert [(r.shapes, r.whole) for r in session.records.view()] == [
+    assert [(r.shapes, r.whole) for r in session.records.view().items] == [
         ("n = 2", True),
         ("n = 6", True),
     ]
@@ -74,6 +74,6 @@ def test_all_sets_are_measured(network: Client) -> None:
 
 def test_without_sets_nothing_is_measured(network: Client) -> None:
     network.send("run", action="measure_sets", function="")
-    assert "there is no set of sizes" in network.session.shown.problems[0].message
+    assert "there is no set of sizes" in network.session.document.problems[0].message
     network.send("edit_size_set", action="use", name="small")
-    assert "no set 'small'" in network.session.shown.problems[0].message
+    assert "no set 'small'" in network.session.document.problems[0].message

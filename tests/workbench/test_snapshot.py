@@ -16,7 +16,7 @@ def test_summary_and_program(matmul: Client) -> None:
     matmul.apply("split", factors="(None, 8)")
     session = matmul.session
     measured = 450_002.1
-    session.shown.measurement = Measurement(
+    session.document.measurement = Measurement(
         session.schedule.head.id, "matmul", "n = 48", [measured], measured, measured, measured,
         1.0, [], "", alone=True, emulated=False, total=measured, outside=0.0,
     )  # fmt: skip
@@ -34,7 +34,7 @@ def test_summary_and_program(matmul: Client) -> None:
 def test_times_have_the_unit_of_the_panels(matmul: Client) -> None:
     session = matmul.session
     measured = 54.4
-    session.shown.measurement = Measurement(
+    session.document.measurement = Measurement(
         session.schedule.head.id, "matmul", "n = 48", [measured], measured, measured, measured,
         1.0, [], "", alone=True, emulated=False, total=measured, outside=0.0,
     )  # fmt: skip

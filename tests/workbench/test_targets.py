@@ -74,7 +74,7 @@ def test_another_target_changes_suggestions_passes_and_threads(matmul: Client) -
     assert (setup.target, setup.missing, setup.function) == ("simt sm_90a", "", "matmul")
     assert [row.name for row in setup.sizes] == ["n"]
     matmul.select_loop("i")
-    assert "bind" in [s.step for s in session.shown.menu.suggestions]
+    assert "bind" in [s.step for s in matmul.suggestions()]
     choose(matmul, "cpu riscv64")
     setup = [update.setup for update, _ in matmul.received if update.setup is not None][-1]
     assert "another processor" in setup.missing
@@ -84,17 +84,16 @@ def test_steps_that_a_target_lacks_become_pending(connect: Callable[..., Client]
     schedule = tw.Schedule(tw.parse(PRODUCT), AVX2)
     client = connect(schedule, AVX2)
     client.select_loop("i", "product")
-    fix = next(f for p in client.suggestion("tensorize").problems for f in p.fixes)
-    client.send("apply", key=fix.key, values={}, head=schedule.head.id)
+    client.apply_fix("tensorize")
     client.select_loop("i_1", "product")
     client.apply("tensorize")
     head, program = schedule.head.id, schedule.module
     choose(client, "cpu riscv64")
-    assert [step.op for step in client.session.shown.pending.steps] == ["tensorize"]
+    assert [step.op for step in client.session.document.pending.steps] == ["tensorize"]
     assert schedule.module is not program
     choose(client, "cpu avx2")
     assert schedule.head.id == head, "the pending steps are legal again"
-    assert not client.session.shown.pending.steps
+    assert not client.session.document.pending.steps
     assert schedule.state.target == AVX2
 
 
@@ -118,7 +117,7 @@ def test_instructions_that_the_target_lacks_are_marked_and_listed_last(
     """A schedule without a target is for that of the workbench."""
     client = connect(tw.Schedule(tw.parse(MATMUL)), AVX2)
     client.select_loop("i")
-    suggestions = [s for s in client.session.shown.menu.suggestions if s.step == "tensorize"]
+    suggestions = [s for s in client.suggestions() if s.step == "tensorize"]
     assert all("avx512" not in s.label for s in suggestions)
     field = next(f for f in suggestions[0].fields if f.name == "intrinsic")
     assert field.unavailable[repr(WIDE)] == "the target lacks avx512f"

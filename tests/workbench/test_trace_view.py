@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import tilewright as tw
+from tilewright.workbench.step_data import to_step
 
 if TYPE_CHECKING:
     from tilewright.workbench.protocol import Trace, Update
@@ -27,15 +28,13 @@ def test_composite_step_is_suggested_like_a_primitive(matmul: Client) -> None:
     assert (tile.composite, tile.family, tile.problems) == (True, "library", [])
     assert [field.name for field in tile.fields] == ["i", "j", "sizes"]
     assert tile.steps is None, "the steps are counted when the form is opened"
-    matmul.send("check", key=tile.key, values={})
-    assert matmul.suggestion("tile").steps == len(trace_of("tile", matmul))
+    assert matmul.check(tile).steps == len(trace_of("tile", matmul))
 
 
 def trace_of(step: str, client: Client) -> range:
     """Return the steps that a composite step records, found by applying it to a branch."""
     branch = client.session.schedule.branch()
-    key = client.suggestion(step).key
-    branch.apply(client.session.shown.steps.step(key, {}, client.session.state))
+    branch.apply(to_step(client.suggestion(step).data, client.session.state))
     (group,) = branch.trace.groups
     return range(group.first, group.stop)
 
@@ -136,7 +135,7 @@ def test_default_schedule_is_a_step_that_runs_as_a_job(network: Client) -> None:
     (job,) = update.jobs or ()
     assert (job.title, job.state) == ("default_schedule", "running")
     network.session.jobs.wait(60)
-    assert network.session.shown.problems == ()
+    assert network.session.document.problems == ()
     head = network.session.schedule.head
     assert head.step.op == "default_schedule"
     history = next(u.history for u, _ in reversed(network.received) if u.history)
@@ -144,8 +143,8 @@ def test_default_schedule_is_a_step_that_runs_as_a_job(network: Client) -> None:
     groups = [group.step for group in trace(network).groups]
     assert groups[0] == "default_schedule"
     assert "schedule_kernel" in groups
-    assert network.session.shown.applied is not None
-    assert network.session.shown.applied.message == "default_schedule() applied"
+    assert network.session.view.applied is not None
+    assert network.session.view.applied.message == "default_schedule() applied"
 
 
 def test_canceled_default_schedule_leaves_the_head(network: Client) -> None:
@@ -165,4 +164,4 @@ def test_default_schedule_of_an_outdated_head_is_rejected(network: Client) -> No
         head = network.session.schedule.head.id
     network.session.jobs.wait(60)
     assert network.session.schedule.head.id == head
-    assert [problem.title for problem in network.session.shown.problems] == ["Stale edit"]
+    assert [problem.title for problem in network.session.document.problems] == ["Stale edit"]

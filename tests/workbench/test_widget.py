@@ -42,7 +42,7 @@ def test_inputs_and_sets_of_sizes() -> None:
     wb = tw.Workbench(tw.parse(text), inputs=[np.ones(5, np.float32)], sizes={"long": {"n": 99}})
     session = wb.session
     assert session.samples(session.entry) == {"n": 5}
-    assert session.shown.size_sets.sizes == {"long": {"n": 99}}
+    assert session.document.size_sets.sizes == {"long": {"n": 99}}
 
 
 def test_model_states_its_id(assets: Path) -> None:

@@ -1,4 +1,5 @@
-import type { GraphNode, Heat } from "../protocol";
+import type { Heat } from "../overlay";
+import type { GraphNode } from "../protocol";
 
 /** Return the calls of a kernel: its calls in the graph, else the operations that it computed when it was measured. */
 export function callsOf(kernel: string, nodes: readonly GraphNode[], heat: Heat | null): readonly GraphNode[] {

@@ -1,7 +1,8 @@
 import type { JSX } from "preact";
 import { memo } from "../ui/memo";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { GraphView as Graph, Heat } from "../protocol";
+import type { Heat } from "../overlay";
+import type { GraphView as Graph } from "../protocol";
 import { focusRoving, nextIndex } from "../ui/roving";
 import { Icon } from "../ui/icons";
 import { percent } from "../ui/format";
@@ -308,9 +309,9 @@ function matches(card: Card, query: string): boolean {
 
 /** Return the share of the call of the kernels that compute parts of a card, and their names. */
 function heatOf(card: Card, heat: Heat | null): { readonly share: number; readonly kernels: readonly string[] } {
-  if (!heat || heat.microseconds <= 0) return { share: 0, kernels: [] };
+  if (!heat || heat.total <= 0) return { share: 0, kernels: [] };
   const members = new Set(card.members.map((node) => node.uid));
   const calls = heat.calls.filter((call) => call.uids.some((uid) => members.has(uid)));
-  const time = calls.reduce((sum, call) => sum + call.microseconds, 0);
-  return { share: Math.min(1, time / heat.microseconds), kernels: [...new Set(calls.map((call) => call.kernel))] };
+  const time = calls.reduce((sum, call) => sum + call.value, 0);
+  return { share: Math.min(1, time / heat.total), kernels: [...new Set(calls.map((call) => call.kernel))] };
 }

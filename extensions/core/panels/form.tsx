@@ -8,22 +8,22 @@ export type Values = Readonly<Record<string, string>>;
 interface FormProps {
   readonly suggestion: Suggestion;
   readonly values: Values;
-  readonly checking: boolean;
+  readonly state: "checking" | "legal" | "illegal";
   readonly onType: (values: Values) => void;
   readonly onApply: () => void;
   readonly children: ComponentChildren;
 }
 
+const STATES = { checking: "Checking…", legal: "Legal", illegal: "Illegal" } as const;
+const TONES = { checking: "", legal: " is-good", illegal: " is-bad" } as const;
+
 /** The form of a step: parameters as Python text, checked on each change, applied with Enter. */
-export function StepForm({ suggestion, values, checking, onType, onApply, children }: FormProps): JSX.Element {
+export function StepForm({ suggestion, values, state, onType, onApply, children }: FormProps): JSX.Element {
   const change = (name: string, value: string): void => onType({ ...values, [name]: value });
-  const legal = suggestion.problems.length === 0;
   const submit = (event: Event): void => {
     event.preventDefault();
-    if (checking || legal) onApply();
+    if (state !== "illegal") onApply();
   };
-  const status = checking ? "Checking…" : legal ? "Legal" : "Illegal";
-  const tone = checking ? "" : legal ? " is-good" : " is-bad";
   return (
     <form class="tw-form" onSubmit={submit} aria-label={`Parameters of ${suggestion.step}`}>
       {suggestion.fields.map((field) => (
@@ -31,8 +31,8 @@ export function StepForm({ suggestion, values, checking, onType, onApply, childr
       ))}
       {children}
       <div class="tw-form-end">
-        <span class={`tw-form-status${tone}`}>{status}</span>
-        <button type="submit" class="tw-button tw-primary" data-focus={`submit:${suggestion.step}`} aria-disabled={!checking && !legal}>
+        <span class={`tw-form-status${TONES[state]}`}>{STATES[state]}</span>
+        <button type="submit" class="tw-button tw-primary" data-focus={`submit:${suggestion.step}`} aria-disabled={state === "illegal"}>
           Apply {suggestion.step} <kbd>⏎</kbd>
         </button>
       </div>

@@ -1,11 +1,13 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useWatch } from "../observable";
-import type { Handle, Menu, Suggestion } from "../protocol";
-import type { Store } from "../store";
+import type { Handle, Selected } from "../protocol";
+import { hasMenu, type Store } from "../store";
 import { Icon, type IconName } from "../ui/icons";
+import { OtherSteps } from "./other_steps";
 import { CompiledKernel, FirstStepNote } from "./rule";
-import { Step, type Suggestions } from "./step";
+import { Step } from "./step";
+import { groups, matches } from "./suggestions";
 
 const SYMBOLS: Readonly<Record<Handle["kind"], IconName>> = {
   function: "graph",
@@ -17,17 +19,22 @@ const SYMBOLS: Readonly<Record<Handle["kind"], IconName>> = {
 
 /** The selection with its legal steps, and its illegal steps with their problems. */
 export function Inspector({ store }: { store: Store }): JSX.Element {
+  const selected = useWatch(store.state, (state) => state.selected);
   const menu = useWatch(store.state, (state) => state.menu);
+  const current = useWatch(store.state, hasMenu);
   const [query, setQuery] = useState("");
   const compiled = useWatch(store.state, (state) => state.rule?.status === "compiled");
   const alive = useWatch(store.state, (state) => state.alive);
-  if (menu.selection === null) return compiled ? <CompiledKernel store={store} /> : <NoSelection alive={alive} />;
-  const wanted = menu.suggestions.filter((suggestion) => matches(suggestion, query));
+  const { selection } = selected;
+  if (selection === null) return compiled ? <CompiledKernel store={store} /> : <NoSelection alive={alive} />;
+  const suggestions = menu?.suggestions ?? [];
+  const scope = `${selection.kind} ${selection.function} ${String(selection.uid)}`;
+  const wanted = suggestions.filter((suggestion) => matches(suggestion, query));
   const legal = groups(wanted.filter((suggestion) => suggestion.applicable));
   const illegal = groups(wanted.filter((suggestion) => !suggestion.applicable));
   return (
     <div class="tw-inspector">
-      <Selection menu={menu} store={store} />
+      <Selection selected={selected} store={store} />
       <label class="tw-search tw-step-search">
         <Icon name="search" size={14} />
         <input
@@ -38,15 +45,15 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
           onInput={(event) => setQuery(event.currentTarget.value)}
         />
       </label>
-      <FirstStepNote store={store} function={menu.selection.function} />
-      <div class="tw-steps tw-scroll">
+      <FirstStepNote store={store} function={selection.function} />
+      <div class={`tw-steps tw-scroll${current ? "" : " is-outdated"}`} aria-busy={!current}>
         <h3 class="tw-heading">
           Legal <span class="tw-count">{legal.length}</span>
         </h3>
-        {legal.length === 0 ? <p class="tw-quiet">No step is legal for the selection.</p> : null}
+        {legal.length === 0 ? <p class="tw-quiet">{current ? "No step is legal for the selection." : "Checking the steps…"}</p> : null}
         <ul class="tw-step-list" aria-label="Legal steps">
           {legal.map((family) => (
-            <Step key={family[0].step} suggestions={family} store={store} />
+            <Step key={family[0].step} suggestions={family} scope={scope} store={store} />
           ))}
         </ul>
         {illegal.length > 0 ? (
@@ -56,11 +63,12 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
             </h3>
             <ul class="tw-step-list" aria-label="Illegal steps">
               {illegal.map((family) => (
-                <Step key={family[0].step} suggestions={family} store={store} />
+                <Step key={family[0].step} suggestions={family} scope={scope} store={store} />
               ))}
             </ul>
           </>
         ) : null}
+        {current ? <OtherSteps selection={selection} suggestions={suggestions} query={query} scope={scope} store={store} /> : null}
       </div>
     </div>
   );
@@ -75,13 +83,13 @@ function NoSelection({ alive }: { alive: boolean }): JSX.Element {
   );
 }
 
-function Selection({ menu, store }: { menu: Menu; store: Store }): JSX.Element | null {
-  const { selection } = menu;
+function Selection({ selected, store }: { selected: Selected; store: Store }): JSX.Element | null {
+  const { selection } = selected;
   if (selection === null) return null;
   return (
     <header class="tw-selection">
       <nav class="tw-path" aria-label="Enclosing scopes">
-        {menu.path.map((handle, index) => (
+        {selected.path.map((handle, index) => (
           <span key={`${handle.kind}:${String(handle.uid)}`}>
             {index > 0 ? <span aria-hidden="true"> › </span> : null}
             <button type="button" class="tw-link tw-mono" onClick={() => store.select(handle)}>
@@ -96,7 +104,7 @@ function Selection({ menu, store }: { menu: Menu; store: Store }): JSX.Element |
         <span class="tw-mono">{selection.name}</span>
       </h2>
       <dl class="tw-properties">
-        {Object.entries(menu.properties).map(([name, value]) => (
+        {Object.entries(selected.properties).map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd class="tw-mono">{value}</dd>
@@ -105,19 +113,4 @@ function Selection({ menu, store }: { menu: Menu; store: Store }): JSX.Element |
       </dl>
     </header>
   );
-}
-
-function groups(suggestions: readonly Suggestion[]): Suggestions[] {
-  const found = new Map<string, [Suggestion, ...Suggestion[]]>();
-  for (const suggestion of suggestions) {
-    const list = found.get(suggestion.step);
-    if (list) list.push(suggestion);
-    else found.set(suggestion.step, [suggestion]);
-  }
-  return [...found.values()];
-}
-
-function matches(suggestion: Suggestion, query: string): boolean {
-  const words = `${suggestion.step} ${suggestion.label} ${suggestion.summary} ${suggestion.family}`;
-  return words.toLowerCase().includes(query.trim().toLowerCase());
 }

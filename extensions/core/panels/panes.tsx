@@ -128,7 +128,7 @@ function Code({ store, pane, linked, positions, tools }: CodePaneProps): JSX.Ele
 /** Return the uid of the selection if it is in this function. */
 function useSelected(store: Store, name: string): number | null {
   return useWatch(store.state, (state) => {
-    const handle: Handle | null = state.menu.selection;
+    const handle: Handle | null = state.selected.selection;
     return handle?.function === name && handle.kind !== "function" ? handle.uid : null;
   });
 }
@@ -137,14 +137,14 @@ function useSelected(store: Store, name: string): number | null {
 function useLinked(store: Store): ReadonlySet<string> {
   const hover = useWatch(store.hover, (pointer) => pointer?.origins ?? null);
   const graph = useWatch(store.state, (state) => state.graph);
-  const menu = useWatch(store.state, (state) => state.menu);
+  const selection = useWatch(store.state, (state) => state.selected);
   const panes = useWatch(store.state, (state) => state.panes);
-  const selected = useMemo(() => originsOfSelection(store.state.value), [store, graph, menu, panes]);
+  const selected = useMemo(() => originsOfSelection(store.state.value), [store, graph, selection, panes]);
   return hover !== null && hover.size > 0 ? hover : selected;
 }
 
 function originsOfSelection(state: State): ReadonlySet<string> {
-  const handle = state.menu.selection;
+  const handle = state.selected.selection;
   if (handle === null) return NO_ORIGINS;
   const pane = paneOf(state, handle.function);
   const found = pane ? originsOf(pane, handle.uid) : NO_ORIGINS;

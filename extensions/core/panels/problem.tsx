@@ -56,7 +56,7 @@ export function StepProblem({ problem, store }: ProblemProps): JSX.Element {
           </button>
         ))}
         {problem.fixes.map((fix) => (
-          <button type="button" key={fix.key} class="tw-button tw-fix" onClick={() => store.apply(fix.key)}>
+          <button type="button" key={fix.label} class="tw-button tw-fix" onClick={() => store.apply(fix.data)}>
             <Icon name="wrench" size={13} /> <span class="tw-mono">{fix.label}</span>
           </button>
         ))}

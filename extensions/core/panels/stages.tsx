@@ -5,7 +5,8 @@ import type { TextTools } from "../code/tools";
 import type { Language } from "../code/tokenize";
 import { useWatch } from "../observable";
 import type { Lowered, Stage } from "../protocol";
-import { textAt, type State, type Store } from "../store";
+import { textAt } from "../merge";
+import type { State, Store } from "../store";
 import { Icon } from "../ui/icons";
 import type { Tab } from "../ui/tabs";
 import { ProblemText } from "./problems";
@@ -202,8 +203,13 @@ function useText(store: Store, open: string, stage: Stage): Text {
   const failed = useWatch(store.state, ({ lowered }) =>
     lowered?.problem && lowered.function === open && lowered.stage === stage.name ? lowered : null,
   );
-  const working = useWatch(store.state, isLowering);
-  const request = (): void => void store.send({ type: "lower", stage: stage.name });
+  const [asked, setAsked] = useState(false);
+  const running = useWatch(store.state, isLowering);
+  const working = asked || running;
+  const request = (): void => {
+    setAsked(true);
+    store.send({ type: "lower", stage: stage.name }, () => setAsked(false));
+  };
   const cheap = stage.level === "loop" || stage.level === "thread";
   useEffect(() => {
     if (!current && (cheap || !last)) request();
@@ -216,5 +222,5 @@ function lastText(state: State, name: string, stage: string): Lowered | null {
 }
 
 function isLowering(state: State): boolean {
-  return state.waiting > 0 || state.jobs.some((job) => job.kind === "lower" && job.state === "running");
+  return state.jobs.some((job) => job.kind === "lower" && job.state === "running");
 }

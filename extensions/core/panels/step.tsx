@@ -1,66 +1,80 @@
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useWatch } from "../observable";
-import type { Suggestion } from "../protocol";
-import type { Store } from "../store";
+import type { Checked, Suggestion } from "../protocol";
+import { hasMenu, type Store } from "../store";
 import { Icon } from "../ui/icons";
+import { useCheck } from "./checks";
 import { Prose, StepForm, type Values } from "./form";
 import { Matching } from "./match";
+import { StepPreview } from "./preview";
 import { StepProblem } from "./problem";
-
-/** The suggestions of one step, never empty. */
-export type Suggestions = readonly [Suggestion, ...Suggestion[]];
+import { withValues, type Suggestions } from "./suggestions";
 
 interface StepProps {
   readonly suggestions: Suggestions;
+  /** The selection; entered values are for one selection. */
+  readonly scope: string;
   readonly store: Store;
 }
 
+/** The entered values of a step by the key of the suggestion, for one selection. */
+interface Typed {
+  readonly scope: string;
+  readonly values: ReadonlyMap<string, Values>;
+}
+
 const UNCHANGED: Values = {};
+const NONE: ReadonlyMap<string, Values> = new Map();
+
+/** Return whether a required parameter has no value, as those of steps that are not suggested. */
+function isIncomplete({ fields }: Suggestion, values: Values): boolean {
+  return fields.some((field) => field.required && (values[field.name] ?? field.value).trim() === "");
+}
 
 /** A step with its suggestions, form and problems; problems with entered values are below the form. */
-export function Step({ suggestions, store }: StepProps): JSX.Element {
+export function Step({ suggestions, scope, store }: StepProps): JSX.Element {
   const [open, setOpen] = useState(false);
   const [suggestion, choose] = useChosen(suggestions);
-  const [typed, setTyped] = useState<ReadonlyMap<string, Values>>(new Map());
+  const [typed, setTyped] = useState<Typed>({ scope, values: new Map() });
+  const outdated = useWatch(store.state, (state) => !hasMenu(state));
   const busy = useWatch(store.state, (state) => state.waiting > 0);
-  const [check, checking] = useDebounced((values: Values) => store.send({ type: "check", key: suggestion.key, values }));
-  const values = typed.get(suggestion.key) ?? UNCHANGED;
-  const legal = suggestion.problems.length === 0;
-  const type = (next: Values): void => {
-    setTyped(new Map(typed).set(suggestion.key, next));
-    check(next);
-  };
-  const apply = (): void => store.apply(suggestion.key, values);
-  const toggle = (): void => {
-    // The number of steps is computed only for an opened form, because it takes as long as the step.
-    if (!open && suggestion.composite && suggestion.steps === null && legal) store.send({ type: "check", key: suggestion.key, values });
-    setOpen(!open);
-  };
+  const known = typed.scope === scope ? typed.values : NONE;
+  const values = known.get(suggestion.key) ?? UNCHANGED;
+  // The match and the number of steps are computed only for an opened form, because they take long.
+  const [result, isPresent] = useCheck(store, suggestion, values, open && !outdated);
+  const checked: Checked | null = isPresent || values !== UNCHANGED ? result : null;
+  const problems = checked ?? suggestion;
+  const legal = problems.problems.length === 0 && !isIncomplete(suggestion, values);
+  const type = (next: Values): void => setTyped({ scope, values: new Map(known).set(suggestion.key, next) });
+  const apply = (): void => store.apply(withValues(suggestion, values));
+  const toggle = (): void => setOpen(!open);
+  const count = isPresent && result?.steps !== undefined ? result.steps : suggestion.steps;
   return (
     <li class={`tw-step${legal ? "" : " is-illegal"}${open ? " is-open" : ""}`} data-step={suggestion.step}>
       <div class="tw-step-head">
-        <StepName suggestion={suggestion} open={open} onToggle={toggle} />
-        {!legal ? <IllegalMark /> : open ? null : <Apply suggestion={suggestion} disabled={busy && values === UNCHANGED} onApply={apply} />}
+        <StepName suggestion={suggestion} steps={count} open={open} onToggle={toggle} />
+        {isIncomplete(suggestion, values) ? null : !legal ? <IllegalMark /> : open ? null : <Apply suggestion={suggestion} disabled={outdated || busy} onApply={apply} />}
       </div>
       {legal || open ? <SuggestionChips suggestions={suggestions} chosen={suggestion} onChoose={choose} /> : null}
-      {open && values !== UNCHANGED ? null : <Problems suggestion={suggestion} store={store} />}
+      {open && values !== UNCHANGED ? null : <Problems list={problems} store={store} />}
       {open ? (
         <div class="tw-step-body">
           <p class="tw-summary">
             <Prose text={suggestion.summary} />
           </p>
-          {suggestion.match === undefined ? null : <Matching match={suggestion.match} />}
+          {result?.match ? <Matching match={result.match} /> : null}
           <StepForm
             key={suggestion.key}
             suggestion={suggestion}
             values={values}
-            checking={checking || (busy && values !== UNCHANGED)}
+            state={!isPresent && values !== UNCHANGED ? "checking" : legal ? "legal" : "illegal"}
             onType={type}
             onApply={apply}
           >
-            {values === UNCHANGED ? null : <Problems suggestion={suggestion} store={store} />}
+            {values === UNCHANGED ? null : <Problems list={problems} store={store} />}
           </StepForm>
+          {legal ? <StepPreview step={withValues(suggestion, values)} store={store} /> : null}
         </div>
       ) : null}
     </li>
@@ -106,11 +120,12 @@ function useChosen(suggestions: Suggestions): [Suggestion, (key: string) => void
 
 interface NameProps {
   readonly suggestion: Suggestion;
+  readonly steps: number | null;
   readonly open: boolean;
   readonly onToggle: () => void;
 }
 
-function StepName({ suggestion, open, onToggle }: NameProps): JSX.Element {
+function StepName({ suggestion, steps, open, onToggle }: NameProps): JSX.Element {
   return (
     <button
       type="button"
@@ -124,15 +139,14 @@ function StepName({ suggestion, open, onToggle }: NameProps): JSX.Element {
         <Icon name="chevron" size={12} />
       </span>
       <strong>{suggestion.step}</strong>
-      {suggestion.composite ? <StepCount suggestion={suggestion} /> : null}
+      {suggestion.composite ? <StepCount steps={steps} /> : null}
       <span class="tw-step-args tw-mono">{suggestion.label}</span>
     </button>
   );
 }
 
 /** The mark of a composite step, with the number of steps that it records if that is known. */
-function StepCount({ suggestion }: { suggestion: Suggestion }): JSX.Element {
-  const { steps } = suggestion;
+function StepCount({ steps }: { steps: number | null }): JSX.Element {
   return (
     <span class="tw-count tw-step-count" title="A composite step: a group of steps in the trace">
       {steps === null ? "composite" : `${String(steps)} ${steps === 1 ? "step" : "steps"}`}
@@ -169,33 +183,15 @@ function SuggestionChips({ suggestions, chosen, onChoose }: ChipsProps): JSX.Ele
   );
 }
 
-function Problems({ suggestion, store }: { suggestion: Suggestion; store: Store }): JSX.Element {
+function Problems({ list, store }: { list: Pick<Checked, "problems" | "more_problems">; store: Store }): JSX.Element {
   return (
     <>
-      {suggestion.problems.map((problem, index) => (
+      {list.problems.map((problem, index) => (
         <StepProblem key={index} problem={problem} store={store} />
       ))}
-      {suggestion.more_problems > 0 ? <p class="tw-step-problem tw-quiet">and {suggestion.more_problems} more {suggestion.more_problems === 1 ? "problem" : "problems"}</p> : null}
+      {list.more_problems > 0 ? <p class="tw-step-problem tw-quiet">and {list.more_problems} more {list.more_problems === 1 ? "problem" : "problems"}</p> : null}
     </>
   );
-}
-
-/** Return a debounced action, and whether a call is pending. */
-function useDebounced<T>(action: (value: T) => void): [(value: T) => void, boolean] {
-  const latest = useRef(action);
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const [waiting, setWaiting] = useState(false);
-  latest.current = action;
-  useEffect(() => () => clearTimeout(timer.current), []);
-  const call = (value: T): void => {
-    clearTimeout(timer.current);
-    setWaiting(true);
-    timer.current = setTimeout(() => {
-      setWaiting(false);
-      latest.current(value);
-    }, 120);
-  };
-  return [call, waiting];
 }
 
 /** Return labels without shared parameters; the name of a single remaining parameter is omitted. */
