@@ -64,7 +64,8 @@ def nest(
     """Return a block under new loops that iterate over the interval of each iteration variable.
 
     The predicate excludes iterations outside the extents, unless there provably are none.
-    Intervals of one element do not get a loop.
+    Intervals of one element do not get a loop, unless the condition may exclude the only term of a
+    reduction: without a loop of the reduction, it would exclude the init as well.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def nest(
         at = facts if item.kind == "reduce" else before
         span, parts = _limited(item, spans[item.var], parts, block, own, facts=at)
         binding = span.start
-        if const_value(span.extent) != 1:
+        if const_value(span.extent) != 1 or _excludes_terms(item, block, parts):
             variable = edit.loop_var(_loop_name(item), span.extent)
             loops.append((variable, span.extent))
             facts = within_loop(facts, variable, span.extent)
@@ -108,6 +109,12 @@ def nest(
     for variable, extent in reversed(loops):
         body = replace(edit.loop(variable, extent, body), origins=block.origins)
     return body
+
+
+def _excludes_terms(item: IterVar, block: Block, parts: Sequence[Bool]) -> bool:
+    """Return whether a condition excludes terms of a reduction with an init, by their variable."""
+    reduces = item.kind == "reduce" and block.init is not None
+    return reduces and any(item.var in part.free for part in parts)
 
 
 def _within_extents(

@@ -61,15 +61,22 @@ def binders_of(tree: Tree, outer: For, access: Access) -> tuple[For | Let, ...]:
 def writes_disjoint(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
     """Return whether different iterations of a loop write disjoint elements in a block.
 
-    Nothing is known of a buffer that the block allocates.
+    It is proved by the indices that all stores to the buffer have in common, such as ``i`` of
+    ``y[i, 0]`` and ``y[i, 1]``. Nothing is known of a buffer that the block allocates.
     """
     found = writes(block, buffer)
-    if len(found) != 1:
+    if not found:
         return False
-    inside = (loop, *binders_of(tree, loop, found[0]))
-    facts = within_loops(tree.facts(loop.body), inside[1:])
-    ranges = ranges_of(inside) | found[0].bound_inner()
-    indices = found[0].bound()
+    binders = binders_of(tree, loop, found[0])
+    if any(binders_of(tree, loop, other) != binders for other in found[1:]):
+        return False
+    inside = (loop, *binders)
+    facts = within_loops(tree.facts(loop.body), binders)
+    ranges = dict(ranges_of(inside))
+    for access in found:
+        ranges |= access.bound_inner()
+    each = zip(*(access.bound() for access in found), strict=True)
+    indices = tuple(first for first, *others in each if all(other == first for other in others))
     return loop.var in injective_in(indices, ranges, facts) or proved_disjoint(
         loop, indices, ranges
     )

@@ -349,3 +349,21 @@ def test_a_product_of_polynomials_with_one_coefficient(kinds, target):
     sch = Schedule(parse(symbolic), target)
     sch.specialize("random", "n", 1, 1)
     assert violations(sch.module) == ()
+
+
+COMPLEX_SUMS = """
+@prim_func
+def random(x: Buffer[(5, 3), f32], y: Out[(5 + 3 - 1,), c64]):
+    for s in range(5 + 3 - 1):
+        for r in range(max(min(s + 1, 5) - max(s - 3 + 1, 0), 0)):
+            with block("y"):
+                vs, vr = spatial(s), reduce(5, r + max(s - 3 + 1, 0))
+                with init(): y[vs] = c64(0.0) * 1j
+                y[vs] += c64(x[vr, vs - vr]) * 1j
+"""
+
+
+@pytest.mark.parametrize("target", [CPU, SIMT], ids=["cpu", "gpu"])
+def test_complex_sums_of_anti_diagonals(target):
+    """The threads of a GPU store two parts of each element."""
+    agrees_everywhere(COMPLEX_SUMS, target)

@@ -55,7 +55,7 @@ def _partial(statement: Stmt, lanes: tuple[Var, int] | None) -> Iterator[tuple[B
     """Yield the buffers that vectors of another size than a row are stored to, with the size."""
     if isinstance(statement, For) and statement.kind == "vectorized":
         count = const_value(statement.extent)
-        lanes = None if count is None else (statement.var, count)
+        lanes = None if not count else (statement.var, count)
     if isinstance(statement, Store) and lanes is not None and statement.indices:
         variable, count = lanes
         *outer, last = statement.indices

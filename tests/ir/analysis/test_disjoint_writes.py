@@ -123,3 +123,31 @@ def test_the_init_of_an_empty_reduction_writes_elements(extent, index, dtype):
 def test_inits_of_different_elements_do_not_conflict(extent):
     parse(empty_sum("parallel", extent, "vi"))
     parse(empty_sum("vectorized", extent, "7 - vi"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "disjoint"),
+    [
+        ("vi, 0", "vi, 1", True),
+        ("vi, vj", "vi, 1 - vj", True),
+        ("vi, 0", "0, vi", False),
+        ("vi, 0", "7 - vi, 1", False),
+        ("vi // 2, 0", "vi // 2, 1", False),
+    ],
+)
+def test_two_stores_of_a_block_write_the_elements_of_its_iteration(first, second, disjoint):
+    """Only indices that both stores have are regarded."""
+    text = f"""
+@prim_func
+def f(x: Buffer[(8,), f32], y: InOut[(8, 8), f32]):
+    for i in range(8):
+        for j in range(2):
+            with block("y"):
+                vi, vj = spatial(i), spatial(j)
+                y[{first}], y[{second}] = x[vi], x[vi]
+"""
+    function = parse(text, check=False).prims[0]
+    tree = tree_of(function)
+    loop = next(iter(tree.loops.values()))
+    (block,) = tree.blocks.values()
+    assert writes_disjoint(tree, loop, block, function.params[1].buffer) is disjoint

@@ -103,3 +103,22 @@ def test_sums_of_partial_vectors_stay_in_registers(level):
     loop = max(text.split("\n.LBB"), key=lambda block: block.count("vaddps"))
     assert loop.count("vaddps") >= 3
     assert not [line for line in loop.splitlines() if "mm" in line and "(%rsp)" in line]
+
+
+def test_vectors_without_lanes_are_no_rows():
+    """A loop over the part of a row before its first element has no iterations."""
+    text = """
+@prim_func(scheduled=True)
+def f(x: Buffer[(4, 3), f32], y: Out[(4, 3), f32]):
+    S = alloc((4, 3), f32, scope="local")
+    for i in range(4):
+        for j in vectorized(0):
+            with block("none"):
+                vi, vj = spatial(i), spatial(3, j)
+                S[vi, vj] = x[vi, vj]
+        for j1 in range(3):
+            with block("y"):
+                vi1, vj1 = spatial(i), spatial(j1)
+                y[vi1, vj1] = x[vi1, vj1]
+"""
+    unchanged(NAME, text, CPU)

@@ -752,3 +752,28 @@ def f(x: Buffer[(n, n), f32], y: InOut[(n,), f32]):
     sch.compute_at("t", "i")
     assert not violations(sch.module)
     sch.verify()
+
+
+@pytest.mark.parametrize("loop", ["ax0", "ax1"])
+def test_a_condition_on_the_only_term_of_a_reduction_does_not_exclude_its_init(loop):
+    """Row 0 has no term: its elements have the value of the init."""
+    sch = schedule("""
+n, m = symbols("n m", lower=1)
+
+@prim_func
+def f(x: Buffer[(n, 1), i32], y: Out[(n, m), i32]):
+    for i in range(n):
+        for j in range(m):
+            for r in range(1):
+                with block("y"):
+                    vi, vj, vr = spatial(i), spatial(j), reduce(r)
+                    guard(i != r)
+                    with init(): y[vi, vj] = i32(2)
+                    y[vi, vj] += x[vi, vr]
+""")
+    sch.cache_write("y", "y", "global")
+    sch.compute_at("y", loop)
+    assert not violations(sch.module)
+    x, y = np.array([[5], [7]], np.int32), np.zeros((2, 3), np.int32)
+    run_prim(sch.module.prims[0], [x, y], {"n": 2, "m": 3})
+    assert y.tolist() == [[2, 2, 2], [9, 9, 9]]
