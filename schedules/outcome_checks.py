@@ -3,8 +3,8 @@
 Most steps keep the elements that each iteration of a loop accesses, and with them the kind of the
 loop. Concurrent iterations that write packed elements must also write whole bytes, a vectorized
 loop that scans its lanes must have the form of a scan, and so must the block of each scan. The
-iterations that write segments between loaded integers are independent only if no access of theirs
-leaves its segment. Lanes and threads combine a reduction only if it is the only update of its
+iterations that write segments between loaded integers, also those read outside of the loop, are
+independent only if no access of theirs leaves its segment. Lanes and threads combine a reduction only if it is the only update of its
 elements inside their loop, except by blocks without an init and with the same operator.
 """
 
@@ -113,6 +113,7 @@ def _delicate(tree: Tree, other: Tree) -> Iterator[For]:
             or any(b.dtype.is_packed for b in written)
             or any(map(_is_ordered, blocks))
             or _loads_integers(loop.body)
+            or any(isinstance(s, Let) for s in tree.ancestors(loop))
         ):
             yield loop
 

@@ -194,3 +194,30 @@ def test_a_step_elsewhere_keeps_the_loops_of_a_reduction() -> None:
     sch.bind(sch.split("j", (None, 4))[1], "threadIdx.x")
     sch.split("j_0", (None, 5), "epilogue")
     assert violations(sch.module) == ()
+
+
+def test_a_loop_that_writes_at_integers_read_outside_of_it() -> None:
+    """The parts of the inner loop write a segment; that they are separate is not proved."""
+    sch = Schedule(
+        parse("""
+n, l = symbols("n l", lower=1)
+
+@prim_func
+def f(off: Buffer[(n + 1,), i32], x: Buffer[(l,), f32], z: InOut[(l,), f32], w: Buffer[(n,), f32]):
+    for i in range(n):
+        with checked(off[i], 0, l + 1) as lo:
+            with checked(off[i + 1], lo, l + 1) as hi:
+                for j in range(hi - lo):
+                    with block("s"):
+                        vl, vj = spatial(l + 1, lo), spatial(l, j)
+                        z[vl + vj] = max(x[vl + vj], 0.0)
+""")
+    )
+    outer, inner = sch.split("j", (None, 16))
+    sch.vectorize(inner)
+    sch.reorder((inner, outer))
+    assert violations(sch.module) == ()
+    error = rejected_for(sch, "split", outer, (None, 4, 4), "epilogue")
+    assert {p.requirement for p in error.problems} == {CommonRequirement.INDEPENDENT}
+    sch.split(outer, (None, 4))
+    assert violations(sch.module) == ()
