@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,8 @@ from playwright.sync_api import expect
 from tests.browser.workbench import apply, menu_shown, open_function, select_loop, step, tab
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from playwright.sync_api import Page
 
 MODEL = """
@@ -25,6 +26,16 @@ wb
 """
 
 KERNEL = "fused_matmul_add_gelu"
+
+FLAT = """
+import tilewright as tw
+info = "Tensor[(8, 16), f32]"
+lines = [f"    v{k}: {info} = add(v{k - 1}, v{max(0, k - 40)})" for k in range(1, 5001)]
+text = "@graph_func\\ndef main(v0: Tensor[(8, 16), f32]):\\n" + "\\n".join(lines)
+wb = tw.Workbench(tw.parse(text + "\\n    return v5000\\n"))
+wb
+"""
+"""A graph of 5,000 operations without namespaces."""
 
 ROUND_TRIPS = """() => {
     const found = performance.getEntriesByName("tw:round-trip");
@@ -91,20 +102,38 @@ class Trips:
         return max(end for kind, _, end in self.rows if kind == (last or first)) - start
 
 
-def measure(page: Page, repeats: int) -> list[Latency]:
+def measure(page: Page, repeats: int) -> Iterator[Latency]:
     """Measure the actions of a user on a kernel of the model, each repeatedly."""
+    loops = outer_loops(page)
+    yield hover(page, repeats)
+    yield from select(page, loops, repeats)
+    yield preview(page, loops[0], repeats)
+    yield from edits(page, loops[0], "split", repeats)
+    yield from edits(page, loops[0], "specialize", repeats)
+    yield jump(page, loops[0], repeats)
+    yield expand(page, repeats)
+    yield cancel(page, max(5, repeats // 6))
+    yield first_sample(page, loops[0], max(3, repeats // 12))
+
+
+def measure_flat(page: Page, repeats: int) -> Iterator[Latency]:
+    """Measure the actions of a user on a graph of many operations."""
+    samples: list[float] = []
+    cards = page.locator(".tw-graph-svg [role=treeitem]")
+    for k in range(repeats):
+        Trips.read(page)
+        cards.nth(3 + k % 5).click()
+        page.wait_for_function(SENT, arg="select")
+        menu_shown(page)
+        samples.append(Trips.read(page).time("select", "suggest"))
+    yield Latency("select an operation: menu", 300, tuple(samples))
+
+
+def outer_loops(page: Page) -> list[str]:
+    """Open a kernel of the model, and return the names of its two outer loops."""
     open_function(page, KERNEL)
     names = page.locator(".tw-marker").evaluate_all("(all) => all.map((x) => x.dataset.name)")
-    loops = [name for name in names if name][:2]
-    return [
-        hover(page, repeats),
-        *select(page, loops, repeats),
-        preview(page, loops[0], repeats),
-        *edits(page, loops[0], "split", repeats),
-        *edits(page, loops[0], "specialize", repeats),
-        jump(page, loops[0], repeats),
-        expand(page, repeats),
-    ]
+    return [name for name in names if name][:2]
 
 
 def hover(page: Page, repeats: int) -> Latency:
@@ -197,25 +226,51 @@ def jump(page: Page, loop: str, repeats: int) -> Latency:
 
 def expand(page: Page, repeats: int) -> Latency:
     """Open and close a namespace of the graph."""
-    page.evaluate(LISTEN, ["[aria-label=Graph]", "click"])
-    for _ in range(repeats):
-        folded = page.locator(".tw-pane[aria-label=Graph] [aria-expanded]").first
-        folded.click()
+    graph = page.locator(".tw-pane[aria-label=Graph]")
+    page.evaluate(LISTEN, [".tw-pane[aria-label=Graph]", "click"])
+    for k in range(repeats):
+        graph.locator(".tw-crumb" if k % 2 else "[aria-expanded=false]").first.click()
         idle(page)
     return Latency("open or close a namespace", 100, tuple(page.evaluate("window.paints")))
 
 
-def cancel(page: Page, start: Callable[[], None], repeats: int) -> Latency:
-    """Start a job and cancel it."""
-    samples: list[float] = []
+def cancel(page: Page, repeats: int) -> Latency:
+    """Start a measurement of the model and cancel it."""
+    root, samples = page.locator(".tw-root"), list[float]()
     for _ in range(repeats):
-        start()
+        root.get_by_role("button", name="Measure", exact=True).click()
+        button = page.locator(".tw-status").get_by_role("button", name="Cancel")
+        button.wait_for()
         Trips.read(page)
-        page.locator(".tw-status").get_by_role("button", name="Cancel").click()
+        button.click()
         page.wait_for_function(SENT, arg="cancel")
         samples.append(Trips.read(page).time("cancel"))
-        expect(page.locator(".tw-root").get_by_role("button", name="Measure").first).to_be_enabled()
+        page.wait_for_selector(".tw-status .tw-job", state="detached")
     return Latency("cancel a job", 100, tuple(samples))
+
+
+def first_sample(page: Page, loop: str, repeats: int) -> Latency:
+    """Edit a kernel and measure it: the time to the first result, with code generation."""
+    open_function(page, KERNEL)
+    samples: list[float] = []
+    for k in range(repeats):
+        select_loop(page, loop)
+        split = step(page, "split")
+        if split.get_by_label("factors", exact=True).count() == 0:
+            split.locator(".tw-step-name").click()
+        split.get_by_label("factors", exact=True).fill(f"(None, {3 + k})")
+        expect(split.locator(".tw-form-status")).to_have_text("Legal")
+        page.keyboard.press("Enter")
+        page.wait_for_function(SENT, arg="apply")
+        idle(page)
+        started = page.evaluate("performance.now()")
+        page.locator(".tw-root").get_by_role("button", name="Measure kernel").click()
+        expect(page.locator(".tw-announcement")).to_contain_text("Measured", timeout=60_000)
+        samples.append(page.evaluate("performance.now()") - started)
+        page.locator(".tw-root").get_by_role("button", name="Undo").click()
+        page.wait_for_function(SENT, arg="navigate")
+        Trips.read(page)
+    return Latency("measure an edited kernel", 3000, tuple(samples))
 
 
 def idle(page: Page) -> None:

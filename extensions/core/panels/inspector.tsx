@@ -46,7 +46,7 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
         />
       </label>
       <FirstStepNote store={store} function={selection.function} />
-      <div class={`tw-steps tw-scroll${current ? "" : " is-outdated"}`} aria-busy={!current}>
+      <div class="tw-steps tw-scroll" aria-busy={!current}>
         <h3 class="tw-heading">
           Legal <span class="tw-count">{legal.length}</span>
         </h3>
