@@ -96,3 +96,33 @@ test("keeps each value in exactly one card, without edges from a card to itself"
   expect(shown.edges.every((edge) => edge.from !== edge.to)).toBe(true);
   expect(shown.cards.find((card) => card.title === "layer.1")?.members.length).toBe(20);
 });
+
+function chainOf(count: number, back: number): { boxes: Box[]; edges: Edge[] } {
+  const boxes = Array.from({ length: count }, (_, index) => box(`n${String(index)}`));
+  const edges: Edge[] = [];
+  for (let to = 1; to < count; to++) {
+    edges.push({ from: `n${String(to - 1)}`, to: `n${String(to)}` });
+    if (to >= back) edges.push({ from: `n${String(to - back)}`, to: `n${String(to)}` });
+  }
+  return { boxes, edges };
+}
+
+test("a chain may be longer than the stack", () => {
+  const { boxes, edges } = chainOf(20_000, 20_000);
+  const layout = layOut(boxes, edges);
+  expect(layout.routes).toHaveLength(edges.length);
+  expect(layout.ports).toEqual([]);
+  const last = layout.boxes.get("n19999");
+  expect((last?.y ?? 0) + (last?.height ?? 0)).toBeLessThanOrEqual(layout.height);
+});
+
+test("the longest edges are not routed if all would need too many bends", () => {
+  const { boxes, edges } = chainOf(2000, 40);
+  const { routes, ports } = layOut(boxes, edges);
+  expect(routes.length + ports.length).toBe(edges.length);
+  expect(ports.length).toBeGreaterThan(100);
+  const number = (name: string): number => Number(name.slice(1));
+  expect(new Set(ports.map((edge) => number(edge.to) - number(edge.from)))).toEqual(new Set([40]));
+  expect(routes.filter(({ edge }) => number(edge.to) - number(edge.from) === 1)).toHaveLength(1999);
+  expect(routes.reduce((bends, route) => bends + route.points.length - 2, 0)).toBeLessThanOrEqual(20_000);
+});

@@ -18,7 +18,14 @@ export interface Layout {
   readonly width: number;
   readonly height: number;
   readonly boxes: ReadonlyMap<string, Placed>;
-  readonly routes: readonly { readonly edge: Edge; readonly points: readonly Point[] }[];
+  readonly routes: readonly Route[];
+  /** The edges that are not routed because they cross too many layers. */
+  readonly ports: readonly Edge[];
+}
+
+export interface Route {
+  readonly edge: Edge;
+  readonly points: readonly Point[];
 }
 
 export interface Point {
@@ -43,6 +50,8 @@ const GAP_BEND = 10;
 const GAP_Y = 30;
 const SWEEPS = 6;
 const MARGIN = 16;
+/** The number of bends of all edges; the longest edges have none if there are more. */
+const MAX_BENDS = 20_000;
 
 /**
  * Lay out an acyclic graph in layers, top to bottom (Sugiyama): longest-path layers, bends where an
@@ -61,11 +70,27 @@ export function layOut(
     const order = before.get(box.key)?.x ?? index * 1e-3;
     slots.set(box.key, { ...box, layer: layers.get(box.key) ?? 0, up: [], down: [], order, x: 0 });
   });
-  const chains = edges.flatMap((edge) => chain(edge, slots));
+  const [short, ports] = byLength(edges, layers);
+  const chains = short.flatMap((edge) => chain(edge, slots));
   const rows = toRows(chains, slots);
   order(rows);
   position(rows);
-  return finish(rows, chains, boxes);
+  return { ...finish(rows, chains, boxes), ports };
+}
+
+/** Return the edges that are routed, and the longest ones, which would need too many bends. */
+function byLength(edges: readonly Edge[], layers: ReadonlyMap<string, number>): [readonly Edge[], readonly Edge[]] {
+  const length = (edge: Edge): number => (layers.get(edge.to) ?? 0) - (layers.get(edge.from) ?? 0);
+  const total = edges.reduce((sum, edge) => sum + Math.max(0, length(edge) - 1), 0);
+  if (total <= MAX_BENDS) return [edges, []];
+  let bends = 0;
+  const short = new Set<Edge>();
+  for (const edge of [...edges].sort((one, other) => length(one) - length(other))) {
+    bends += Math.max(0, length(edge) - 1);
+    if (bends > MAX_BENDS) break;
+    short.add(edge);
+  }
+  return [edges.filter((edge) => short.has(edge)), edges.filter((edge) => !short.has(edge))];
 }
 
 interface Chain {
@@ -79,17 +104,20 @@ function assignLayers(boxes: readonly Box[], edges: readonly Edge[]): Map<string
   const outputs = group(edges, (edge) => edge.from);
   const layers = new Map<string, number>();
   const visiting = new Set<string>();
-  const depth = (key: string): number => {
-    const assigned = layers.get(key);
-    if (assigned !== undefined) return assigned;
-    if (visiting.has(key)) return 0;
-    visiting.add(key);
-    const above = (inputs.get(key) ?? []).map((edge) => depth(edge.from) + 1);
-    const layer = Math.max(0, ...above);
-    layers.set(key, layer);
-    return layer;
-  };
-  for (const box of boxes) depth(box.key);
+  for (const box of boxes) {
+    const stack = [box.key]; // not a recursion: a chain may be longer than the stack of the browser
+    for (let key = stack.at(-1); key !== undefined; key = stack.at(-1)) {
+      const above = (inputs.get(key) ?? []).map((edge) => edge.from);
+      const next = visiting.has(key) ? undefined : above.filter((other) => !layers.has(other) && !visiting.has(other));
+      visiting.add(key);
+      if (!layers.has(key) && next !== undefined && next.length > 0) {
+        stack.push(...next);
+        continue;
+      }
+      stack.pop();
+      if (!layers.has(key)) layers.set(key, above.reduce((layer, other) => Math.max(layer, (layers.get(other) ?? 0) + 1), 0));
+    }
+  }
   for (const box of boxes) {
     const below = (outputs.get(box.key) ?? []).map((edge) => layers.get(edge.to) ?? 1);
     if (!inputs.has(box.key) && below.length > 0) layers.set(box.key, Math.min(...below) - 1);
@@ -142,6 +170,7 @@ function order(rows: readonly Slot[][]): void {
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     const down = sweep % 2 === 0;
     for (const row of down ? rows : [...rows].reverse()) {
+      if (row.length < 2) continue;
       for (const slot of row) weigh(slot, down ? slot.up : slot.down);
       sortRow(row);
     }
@@ -174,12 +203,16 @@ function position(rows: readonly Slot[][]): void {
 }
 
 function relax(row: readonly Slot[], down: boolean): void {
-  const targets = row.map((slot) => {
-    const near = down ? slot.up : slot.down;
-    const far = near.length > 0 ? near : down ? slot.down : slot.up;
-    return far.length > 0 ? mean(far.map((other) => other.x)) : slot.x;
-  });
-  spread(row, targets);
+  const [only] = row;
+  if (only && row.length === 1) only.x = target(only, down);
+  else spread(row, row.map((slot) => target(slot, down)));
+}
+
+/** Return the mean position of the neighbors of a slot in the layer above or below. */
+function target(slot: Slot, down: boolean): number {
+  const near = down ? slot.up : slot.down;
+  const far = near.length > 0 ? near : down ? slot.down : slot.up;
+  return far.length > 0 ? far.reduce((sum, other) => sum + other.x, 0) / far.length : slot.x;
 }
 
 /**
@@ -189,10 +222,10 @@ function relax(row: readonly Slot[], down: boolean): void {
 function spread(row: readonly Slot[], targets: readonly number[]): void {
   const clusters: Cluster[] = [];
   row.forEach((slot, index) => {
-    const target = targets[index] ?? slot.x;
+    const wanted = targets[index] ?? slot.x;
     const weight = slot.height === 0 ? 4 : 1;
     const half = (slot.width + gap(slot)) / 2;
-    clusters.push({ sum: (target - half) * weight, weight, slots: [{ slot, offset: half }], span: 2 * half });
+    clusters.push({ sum: (wanted - half) * weight, weight, slots: [{ slot, offset: half }], span: 2 * half });
     while (overlap(clusters.at(-2), clusters.at(-1))) join(clusters);
   });
   for (const cluster of clusters) {
@@ -224,7 +257,7 @@ function join(clusters: Cluster[]): void {
   left.span += right.span;
 }
 
-function finish(rows: readonly Slot[][], chains: readonly Chain[], boxes: readonly Box[]): Layout {
+function finish(rows: readonly Slot[][], chains: readonly Chain[], boxes: readonly Box[]): Omit<Layout, "ports"> {
   const real = new Set(boxes.map((box) => box.key));
   const slots = rows.flat();
   const left = slots.reduce((x, slot) => Math.min(x, slot.x - slot.width / 2), Infinity) - MARGIN;
