@@ -4,8 +4,9 @@ Most steps keep the elements that each iteration of a loop accesses, and with th
 loop. Concurrent iterations that write packed elements must also write whole bytes, a vectorized
 loop that scans its lanes must have the form of a scan, and so must the block of each scan. The
 iterations that write segments between loaded integers, also those read outside of the loop, are
-independent only if no access of theirs leaves its segment. Lanes and threads combine a reduction only if it is the only update of its
-elements inside their loop, except by blocks without an init and with the same operator.
+independent only if no access of theirs leaves its segment. Lanes and threads combine a reduction
+only if it is the only update of its elements inside their loop, except by blocks without an init
+and with the same operator.
 """
 
 from __future__ import annotations

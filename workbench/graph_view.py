@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias, assert_never
+from weakref import WeakKeyDictionary
 
 from ..ir.graph.nodes import (
     Binding,
@@ -53,8 +53,7 @@ def graph_view(function: GraphFunc) -> GraphView:
     nodes = [_param(p.value) for p in function.params]
     nodes += _region(function.bindings, [])
     nodes.append(_result(function.returned))
-    digest = hashlib.sha256(repr(nodes).encode()).hexdigest()[:24]
-    return GraphView(digest, function.name, nodes)
+    return GraphView(function.name, nodes)
 
 
 def _region(bindings: Sequence[Binding], around: list[str]) -> Iterator[GraphNode]:
@@ -74,7 +73,7 @@ def _region(bindings: Sequence[Binding], around: list[str]) -> Iterator[GraphNod
                 yield from _region(otherwise.bindings, [*path, "else"])
             case _:
                 pass
-        yield replace(node, path=path)
+        yield node if node.path == path else replace(node, path=path)
 
 
 def _loop(loop: Loop, path: list[str]) -> Iterator[GraphNode]:
@@ -104,7 +103,18 @@ def _result(results: tuple[Operand, ...]) -> GraphNode:
     return GraphNode(RESULT_UID, "result", "return", "result", "", "", [], inputs, [])
 
 
+_NODES: WeakKeyDictionary[Binding, GraphNode] = WeakKeyDictionary()
+"""The nodes of bindings without inherited namespaces; a step keeps most bindings of a graph."""
+
+
 def _binding(binding: Binding) -> GraphNode:
+    node = _NODES.get(binding)
+    if node is None:
+        node = _NODES[binding] = _new_node(binding)
+    return node
+
+
+def _new_node(binding: Binding) -> GraphNode:
     kind, op, callee = _describe(binding.right)
     return GraphNode(
         uid=binding.value.uid,

@@ -145,7 +145,6 @@ class GraphNode:
 class GraphView:
     """The dataflow of one graph-level function, in program order."""
 
-    hash: str
     function: str
     nodes: list[GraphNode]
     keep: int | None = None

@@ -163,9 +163,11 @@ def common_ends(before: Sequence[object], after: Sequence[object]) -> tuple[int,
     (1, 0)
     """
     shared = min(len(before), len(after))
-    keep = next((k for k in range(shared) if before[k] != after[k]), shared)
+    pairs = zip(before, after, strict=False)
+    keep = next((k for k, (a, b) in enumerate(pairs) if a is not b and a != b), shared)
     rest = shared - keep
-    tail = next((k for k in range(rest) if before[-1 - k] != after[-1 - k]), rest)
+    ends = zip(reversed(before), reversed(after), range(rest), strict=False)
+    tail = next((k for a, b, k in ends if a is not b and a != b), rest)
     return keep, tail
 
 

@@ -529,7 +529,6 @@ export interface GraphNode {
  * The dataflow of one graph-level function, in program order.
  */
 export interface GraphView {
-  readonly hash: string;
   readonly function: string;
   readonly nodes: readonly GraphNode[];
   readonly keep?: number;

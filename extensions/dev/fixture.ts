@@ -206,7 +206,7 @@ export function makeUpdate(): { update: Update; buffers: DataView[] } {
       })),
     ] },
     panes: [main.pane, loops.pane],
-    graph: { hash: "g", function: "main", nodes: graphNodes() },
+    graph: { function: "main", nodes: graphNodes() },
     selected: makeSelected({ kind: "loop", function: "fused_matmul_add_gelu", uid: 14, name: "k_0" }),
     menu: makeMenu({ kind: "loop", function: "fused_matmul_add_gelu", uid: 14, name: "k_0" }),
     catalog: [

@@ -16,7 +16,6 @@ function node(uid: number, name: string, kind: GraphNode["kind"], inputs: number
 }
 
 const GRAPH: GraphView = {
-  hash: "loops",
   function: "main",
   nodes: [
     node(1, "x", "param", [], []),

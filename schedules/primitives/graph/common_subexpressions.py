@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from ....ir.graph.effects import has_effect
@@ -130,11 +131,17 @@ class CommonSubexpressions(Primitive):
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
         """Yield the step for a selected graph with equal bindings."""
         found = state.module.functions.get(selection.function)
-        if isinstance(found, GraphFunc) and found.stage == "dataflow":
-            merging = _Merging(state.module, found)
-            merging.bindings(found.bindings, {})
-            if merging.replaced:
-                yield cls(FunctionRef(selection.function))
+        if not isinstance(found, GraphFunc) or found.stage != "dataflow":
+            return
+        if _has_equal_bindings(state.module, found):
+            yield cls(FunctionRef(selection.function))
+
+
+@lru_cache(maxsize=8)
+def _has_equal_bindings(module: Module, graph: GraphFunc) -> bool:
+    merging = _Merging(module, graph)
+    merging.bindings(graph.bindings, {})
+    return bool(merging.replaced)
 
 
 class _Merging:

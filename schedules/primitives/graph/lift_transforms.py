@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from numpy.typing import NDArray
@@ -175,8 +175,13 @@ class LiftTransforms(Primitive):
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
         """Yield the step for a selected graph with bindings to move."""
         found = state.module.functions.get(selection.function)
-        if isinstance(found, GraphFunc) and not prepares(found) and liftable(found):
+        if isinstance(found, GraphFunc) and not prepares(found) and _has_liftable(found):
             yield cls(FunctionRef(selection.function))
+
+
+@lru_cache(maxsize=8)
+def _has_liftable(graph: GraphFunc) -> bool:
+    return bool(liftable(graph))
 
 
 def prepares(function: GraphFunc) -> bool:
