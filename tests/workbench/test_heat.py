@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+
 import tilewright as tw
-from tilewright.workbench.heat import heat_view
+from tilewright.workbench.heat import CallTime, heat_view, overlay_of
 from tilewright.workbench.protocol_runs import KernelTime, Measurement
 
 from tests.workbench.test_editor import MODEL
@@ -46,3 +48,13 @@ def test_kernels_that_were_not_measured_have_no_time() -> None:
     schedule.default_schedule()
     graph = schedule.module.graph("main")
     assert heat_view(graph, graph, measured({})) == []
+
+
+def test_an_overlay_has_the_values_of_calls_and_their_operations() -> None:
+    calls = [CallTime("a", 1.5, [3, 70000]), CallTime("b", 2.0, [])]
+    overlay, (values, uids, positions) = overlay_of("main", 4.0, calls)
+    assert (overlay.function, overlay.total, overlay.labels) == ("main", 4.0, ["a", "b"])
+    assert np.frombuffer(values, "<f8").tolist() == [1.5, 2.0]
+    assert np.frombuffer(uids, "<i4").tolist() == [3, 70000]
+    assert np.frombuffer(positions, "<i4").tolist() == [0, 0]
+    assert overlay_of("main", 4.0, [])[1] == []
