@@ -9,20 +9,19 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
 from ..ir.graph.nodes import GraphFunc
-from ..ir.interpreter import Exact
 from ..ir.module import Array, Function, Module
 from ..schedules import State
 from ..schedules.history import Node
 from ..target.target import Target
-from .given_inputs import GivenInputs
-from .inputs import sample_inputs, shapes_text
-from .integer_ranges import Ranges, integer_ranges
+from .given_inputs import GivenInputs, digest
+from .inputs import random_inputs, shapes_text
+from .integer_ranges import integer_ranges
 from .jobs import JobCanceledError, Progress
 from .protocol_runs import KernelTime, Measurement, Roof, RoofLevel, Verdict
 from .render import Samples
@@ -32,9 +31,14 @@ if TYPE_CHECKING:
     from ..codegen.build.worker_pool import CancelToken
     from ..codegen.measure import MeasureOptions
     from ..codegen.sandbox.parent import Runner
+    from ..codegen.sandbox.sent_inputs import Inputs
+    from ..codegen.sandbox.shared_exact import SharedExact
 
 TIMEOUT = 300.0
 """The time limit of a verification or measurement, in seconds."""
+
+CACHED_BYTES = 1 << 28
+"""The size of exact results, in bytes, above which they are computed again for each comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,6 @@ class Compiled:
     executable: Executable
     milliseconds: float
     runner: Runner
-
-
-Drawn: TypeAlias = "tuple[Samples, Ranges | None]"
-"""The samples and ranges of random inputs; for inputs of the user there are no ranges."""
 
 
 class Bench:
@@ -68,7 +68,7 @@ class Bench:
         self.given = given
         self._lock = threading.Lock()
         self._last: Compiled | None = None
-        self._exact_results: tuple[object, Exact] | None = None
+        self._exact_results: tuple[object, SharedExact] | None = None
 
     @property
     def target_text(self) -> str:
@@ -92,6 +92,7 @@ class Bench:
             if self._last is not None:
                 self._last.runner.close()
             self._last = None
+            self._exact_results = None
 
     def check(self, options: MeasureOptions) -> None:
         """Check that the options are supported on this machine.
@@ -133,19 +134,16 @@ class Bench:
         progress(-1.0, "loading")
         return executable
 
-    def _inputs(
-        self, node: Node, function: Function, samples: Samples
-    ) -> tuple[tuple[Array | int, ...], Drawn]:
-        """Return the inputs of the user if they fit, else random ones, with samples and ranges."""
+    def _inputs(self, node: Node, function: Function, samples: Samples) -> Inputs:
+        """Return the inputs of the user if they fit, else the recipe of random ones."""
         from ..codegen.compiler import default_scheduled
 
         if self.given is not None and self.given.fit(function, samples):
-            return self.given.values, (samples, None)
+            return self.given.values
         program = node.state.module
         if isinstance(function, GraphFunc):
             program = default_scheduled(program, self.target)[1].module
-        ranges = integer_ranges(program, function, samples)
-        return sample_inputs(function, samples, ranges=ranges), (samples, ranges)
+        return random_inputs(function, samples, ranges=integer_ranges(program, function, samples))
 
     def verify(
         self, node: Node, root: Module, name: str, samples: Samples, progress: Progress
@@ -158,9 +156,9 @@ class Bench:
 
         compiled = self.compiled(node, progress)
         function = node.state.module.functions[name]
-        inputs, drawn = self._inputs(node, function, samples)
+        inputs = self._inputs(node, function, samples)
         source = root if name in root.functions else node.state.module
-        exact = self._exact(source, name, inputs, drawn, progress)
+        exact = self._exact(source, name, inputs, progress)
         progress(-1.0, "comparing")
         with _cancelable(f"canceled while {name} was running"):
             verdict = verify_call(
@@ -177,26 +175,26 @@ class Bench:
             derivation=verdict.derivation,
         )
 
-    def _exact(
-        self,
-        source: Module,
-        name: str,
-        inputs: Sequence[Array | int],
-        drawn: Drawn,
-        progress: Progress,
-    ) -> Exact:
-        """Return the results of the interpreter process, cached for the last call."""
-        from ..codegen.sandbox.interpreter_process import exact_results
+    def _exact(self, source: Module, name: str, inputs: Inputs, progress: Progress) -> SharedExact:
+        """Return the results of the interpreter process, cached for the last call.
 
-        parts = (None if part is None else tuple(part.items()) for part in drawn)
-        key = (source.functions[name], *parts)
+        They stay in shared memory, because results of large sizes would fill this process.
+        """
+        from ..codegen.sandbox.interpreter_process import shared_results
+        from ..codegen.sandbox.memory_limit import default_memory
+        from ..codegen.sandbox.random_inputs import RandomInputs
+
+        arguments = inputs if isinstance(inputs, RandomInputs) else digest(inputs)
+        key = (source.functions[name], arguments)
         if self._exact_results is not None and self._exact_results[0] == key:
             return self._exact_results[1]
         progress(-1.0, "running the interpreter")
         cancel = _cancel_token(progress)
         with _cancelable("canceled while the interpreter was running"):
-            exact = exact_results(source, name, inputs, cancel=cancel, timeout=TIMEOUT)
-        self._exact_results = (key, exact)
+            exact = shared_results(
+                source, name, inputs, memory=default_memory(), cancel=cancel, timeout=TIMEOUT
+            )
+        self._exact_results = (key, exact) if exact.memory.size <= CACHED_BYTES else None
         return exact
 
     def roof(
@@ -226,7 +224,7 @@ class Bench:
         """Measure the entire compiled state and its kernels."""
         compiled = self.compiled(node, progress)
         function = node.state.module.functions[name]
-        inputs, _ = self._inputs(node, function, samples)
+        inputs = self._inputs(node, function, samples)
         return self._measure(compiled, function, samples, inputs, progress, options=options)
 
     def measure_kernel(
@@ -241,7 +239,7 @@ class Bench:
         function = node.state.module.prim(name)
         compiled = self._build(node, Module().with_functions(function), progress)
         try:
-            inputs, _ = self._inputs(node, function, samples)
+            inputs = self._inputs(node, function, samples)
             return self._measure(compiled, function, samples, inputs, progress, options=options)
         finally:
             compiled.runner.close()
@@ -251,7 +249,7 @@ class Bench:
         compiled: Compiled,
         function: Function,
         samples: Samples,
-        inputs: Sequence[Array | int],
+        inputs: Inputs,
         progress: Progress,
         *,
         options: MeasureOptions | None,

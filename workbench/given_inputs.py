@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -85,6 +86,25 @@ def given_inputs(
                 where=f"parameter {name!r}",
             )
     return GivenInputs(function.name, values), symbols
+
+
+def digest(values: Sequence[Array | int]) -> str:
+    """Return a digest of inputs, which differs if an element, a shape, or a dtype differs.
+
+    Examples
+    --------
+    >>> zeros, ones = np.zeros(2), np.ones(2)
+    >>> digest([zeros]) == digest([np.zeros(2)]), digest([zeros]) == digest([ones])
+    (True, False)
+    """
+    made = hashlib.sha256()
+    for value in values:
+        if isinstance(value, int):
+            made.update(f"{value};".encode())
+            continue
+        made.update(f"{value.dtype}{value.shape};".encode())
+        made.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+    return made.hexdigest()
 
 
 def _params(function: Function) -> Iterator[Param]:

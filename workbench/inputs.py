@@ -1,20 +1,17 @@
-"""Random arguments at the sample sizes, shared by compiled program and interpreter."""
+"""Random arguments at the sample sizes, the same ones for compiled program and interpreter."""
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Iterator
 
-import numpy as np
-
-from ..codegen.errors import OutOfMemoryError, SizeError
+from ..codegen.errors import SizeError
+from ..codegen.sandbox.memory_limit import usable_memory
+from ..codegen.sandbox.random_inputs import Argument, ArrayRecipe, RandomInputs
 from ..errors import TilewrightError
 from ..ir.dtype import DType
 from ..ir.graph.nodes import GraphFunc, Info, PrimInfo, TensorInfo
 from ..ir.loop.nodes import BufferParam, PrimFunc
 from ..ir.module import Array, Function
-from ..ir.sizes import storage_bytes
 from ..ir.symbolic import Expr
 from .integer_ranges import Ranges
 from .render import Samples, at_samples
@@ -24,10 +21,7 @@ DEFAULT_RANGE = (0, 2)
 
 
 MEMORY_FRACTION = 0.5
-"""The fraction of physical memory that arguments may use; more could end the Jupyter kernel."""
-
-TEMPORARY_BYTES = {"float": 16, "complex": 64}
-"""The size of the temporary arrays per element that is drawn; 8 for other dtypes."""
+"""The fraction of usable memory that arguments may use that this process draws."""
 
 
 class NoSampleError(TilewrightError):
@@ -36,83 +30,93 @@ class NoSampleError(TilewrightError):
     title = "Missing sample"
 
 
-class _Draw:
-    """Random arrays that together use at most a part of the memory."""
+def random_inputs(
+    function: Function, samples: Samples, seed: int = 0, ranges: Ranges | None = None
+) -> RandomInputs:
+    """Return the recipe of random positional arguments; nothing is drawn.
 
-    def __init__(self, seed: int, ranges: Ranges) -> None:
-        self._ranges = ranges
-        self._random = np.random.default_rng(seed)
-        self._left = self._limit = int(_physical_memory() * MEMORY_FRACTION)
+    Parameters
+    ----------
+    function : Function
+        The function that takes the arguments.
+    samples : Samples
+        The sample values of its symbols.
+    seed : int
+        The seed of the random elements.
+    ranges : Ranges, optional
+        The ranges of integers; others are 0 or 1.
 
-    def array(self, name: str, shape: tuple[int, ...], dtype: DType) -> Array:
-        """Return a random array for the parameter with this name."""
-        if any(size < 0 for size in shape):
-            raise SizeError(
-                f"the shape is {shape}, but sizes are at least 0",
-                where=f"parameter {name!r}",
-                hint="choose larger values of the symbols",
-            )
-        count = math.prod(shape)
-        needed = storage_bytes(count, dtype)
-        kind = "float" if dtype.is_float else "complex" if dtype.is_complex else ""
-        error = OutOfMemoryError(
-            f"cannot allocate the {needed:,} bytes of shape {shape} and dtype {dtype}: random "
-            f"arguments and their computation use at most {self._limit:,} bytes",
-            where=f"parameter {name!r}",
-            hint="choose smaller values of the symbols",
-        )
-        if needed + count * TEMPORARY_BYTES.get(kind, 8) > self._left:
-            raise error
-        self._left -= needed
-        try:
-            return _random(shape, dtype, self._random, self._ranges.get(name, DEFAULT_RANGE))
-        except MemoryError:
-            raise error from None
-
-
-def _physical_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    Raises
+    ------
+    NoSampleError
+        If the sample values do not determine a parameter.
+    SizeError
+        If a size is negative.
+    """
+    known = ranges or {}
+    if isinstance(function, GraphFunc):
+        infos = ((p.value.name, p.value.info) for p in function.params if p.access != "out")
+        return RandomInputs(tuple(_of_info(n, info, samples, known) for n, info in infos), seed)
+    return RandomInputs(tuple(_of_prim(function, samples, known)), seed)
 
 
 def sample_inputs(
     function: Function, samples: Samples, seed: int = 0, ranges: Ranges | None = None
 ) -> tuple[Array | int, ...]:
-    """Return random positional arguments of a call; integers are drawn from ``ranges``.
+    """Return random positional arguments, drawn in this process.
+
+    Parameters and errors are those of :func:`random_inputs`.
 
     Raises
     ------
     OutOfMemoryError
-        If they use more than a fraction of the physical memory; nothing is allocated for the
-        parameter that exceeds it.
+        If they use more than a fraction of the usable memory; nothing is allocated.
     """
-    draw = _Draw(seed, ranges or {})
-    if isinstance(function, GraphFunc):
-        infos = ((p.value.name, p.value.info) for p in function.params if p.access != "out")
-        return tuple(_of_info(name, info, samples, draw) for name, info in infos)
-    return tuple(_of_prim(function, samples, draw))
+    limit = int(usable_memory() * MEMORY_FRACTION)
+    return tuple(random_inputs(function, samples, seed, ranges).drawn(limit))
 
 
-def _of_prim(function: PrimFunc, samples: Samples, draw: _Draw) -> Iterator[Array | int]:
+def _of_prim(function: PrimFunc, samples: Samples, ranges: Ranges) -> Iterator[Argument]:
     for param in function.params:
         if not isinstance(param, BufferParam):
             yield samples[param.var.name]
         elif param.access != "out":
             buffer = param.buffer
-            shape = _sizes(buffer.name, buffer.shape, samples)
-            yield draw.array(buffer.name, shape, buffer.dtype)
+            yield _array(buffer.name, buffer.shape, buffer.dtype, samples, ranges)
 
 
-def _of_info(name: str, info: Info, samples: Samples, draw: _Draw) -> Array | int:
+def _of_info(name: str, info: Info, samples: Samples, ranges: Ranges) -> Argument:
     match info:
         case TensorInfo() if info.shape is not None and info.elements is not None:
-            values = np.array(_sizes(name, info.elements, samples), info.dtype.numpy)
-            return values.reshape(_sizes(name, info.shape, samples))
+            values = _sizes(name, info.elements, samples)
+            return ArrayRecipe(name, _sizes(name, info.shape, samples), info.dtype, values=values)
         case TensorInfo() if info.shape is not None:
-            return draw.array(name, _sizes(name, info.shape, samples), info.dtype)
+            return _array(name, info.shape, info.dtype, samples, ranges)
         case PrimInfo() if info.value is not None:
             return _sizes(name, (info.value,), samples)[0]
         case _:
             raise NoSampleError(f"parameter {name!r} is not a tensor of known shape", where=name)
+
+
+def _array(
+    name: str, shape: tuple[Expr, ...], dtype: DType, samples: Samples, ranges: Ranges
+) -> ArrayRecipe:
+    sizes = _sizes(name, shape, samples)
+    if any(size < 0 for size in sizes):
+        raise SizeError(
+            f"the shape is {sizes}, but sizes are at least 0",
+            where=f"parameter {name!r}",
+            hint="choose larger values of the symbols",
+        )
+    return ArrayRecipe(name, sizes, dtype, *_limits(dtype, *ranges.get(name, DEFAULT_RANGE)))
+
+
+def _limits(dtype: DType, low: int, high: int) -> tuple[int, int]:
+    """Return the part of a range that an integer dtype contains."""
+    if not dtype.is_integer:
+        return DEFAULT_RANGE
+    low, high = max(low, dtype.lowest), min(high, dtype.highest + 1)
+    return (low, high) if low < high else DEFAULT_RANGE
 
 
 def _sizes(name: str, shape: tuple[Expr, ...], samples: Samples) -> tuple[int, ...]:
@@ -123,18 +127,6 @@ def _sizes(name: str, shape: tuple[Expr, ...], samples: Samples) -> tuple[int, .
             f"the shape of {name!r} contains a symbol without a sample value", where=name
         )
     return defined
-
-
-def _random(
-    shape: tuple[int, ...], dtype: DType, draw: np.random.Generator, limits: tuple[int, int]
-) -> Array:
-    if dtype.is_float:
-        return (draw.standard_normal(shape) * 0.5).astype(dtype.numpy)
-    if dtype.is_complex:
-        return (draw.standard_normal((*shape, 2)) @ np.array([0.5, 0.5j])).astype(dtype.numpy)
-    if dtype.kind == "bool":
-        return draw.integers(0, 2, shape).astype(np.bool_)
-    return draw.integers(*limits, shape).astype(dtype.numpy)
 
 
 def shapes_text(samples: Samples) -> str:

@@ -12,7 +12,9 @@ from ..build.build_objects import versions
 from ..build.worker_pool import CancelToken
 from ..runtime.executable import Executable
 from ..sandbox.parent import Runner
-from ..sandbox.sampling_plan import Array, Outcome, Plan
+from ..sandbox.sampling_plan import Outcome, Plan
+from ..sandbox.sent_inputs import Inputs
+from ..sandbox.shared_exact import SharedExact
 from .measure_options import MeasureOptions
 from .measurement import Compared, Measurement
 from .measurement_lock import exclusive_measurement
@@ -31,7 +33,7 @@ _SAMPLING_SHARE = 0.9
 def measure_calls(
     runner: Runner,
     function: str,
-    inputs: Sequence[Array | int],
+    inputs: Inputs,
     options: MeasureOptions,
     *,
     others: Sequence[str] = (),
@@ -48,8 +50,8 @@ def measure_calls(
         The first executable is measured, the others are compared with it.
     function : str
         The name of the function, which all executables contain.
-    inputs : sequence
-        Arrays and integers.
+    inputs : sequence or RandomInputs
+        Arrays and integers, or a recipe of random ones, which the sandbox draws.
     options : MeasureOptions
         The conditions and the time limit of sampling.
     others : sequence of str
@@ -82,7 +84,7 @@ def measure_calls(
     with exclusive_measurement(cancel, waiting) as exclusive:
         notify(-1.0, f"running {function}")
         outcomes = runner.race(
-            [function] * len(executables), inputs, plan,
+            [function] * len(executables), inputs, plan, results=exact is not None,
             on_rounds=sampler.add, cancel=cancel, timeout=timeout,
         )  # fmt: skip
     verdicts = [None if exact is None else compare(o.results, exact) for o in outcomes]
@@ -112,16 +114,16 @@ def measure_calls(
 def verify_call(
     runner: Runner,
     function: str,
-    inputs: Sequence[Array | int],
-    exact: Exact,
+    inputs: Inputs,
+    exact: SharedExact,
     *,
     report: Report | None = None,
     cancel: CancelToken | None = None,
     timeout: float = TIMEOUT,
 ) -> Verdict:
-    """Run a function once and compare its results with those of the interpreter.
+    """Run a function once and compare its results with those of the interpreter, in the sandbox.
 
-    Parameters are those of :func:`measure_calls`.
+    Parameters are those of :func:`measure_calls`; the results of the interpreter are shared.
 
     Raises
     ------
@@ -129,8 +131,7 @@ def verify_call(
         If the run fails, exceeds the time limit, or is canceled.
     """
     (report or _ignore)(-1.0, f"running {function}")
-    outcome = runner.run(function, inputs, cancel=cancel, timeout=timeout)
-    return compare(outcome.results, exact)
+    return runner.verify(function, inputs, exact, cancel=cancel, timeout=timeout)
 
 
 class _Sampler:

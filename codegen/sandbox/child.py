@@ -12,7 +12,9 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -21,8 +23,14 @@ from ...errors import TilewrightError
 from ...ir.dtype import from_numpy
 from ...ir.module import Constant
 from ..build.protocol import PipeClosedError, read_frame, write_frame
-from .memory_limit import allocated_bytes, limit_memory
+from .memory_limit import (
+    allocated_bytes,
+    limit_memory,
+    require_memory,
+    shared_memory_counted,
+)
 from .sampler import Rounds, take_rounds
+from .sent_inputs import received_inputs
 from .shared_arrays import Array, SharedArrays
 from .shared_status import LaunchRecorder, Phase, SharedStatus
 
@@ -102,6 +110,8 @@ class Child:
                 return self._load(request, blob, descriptors)
             case "run":
                 return self._run(request, descriptors)
+            case "verify":
+                return self._verify(request, descriptors)
             case "interpret":
                 return self._interpret(request, blob, descriptors)
             case "peaks":
@@ -130,32 +140,55 @@ class Child:
         return {"before": self._before}
 
     def _run(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-        shared = SharedArrays(descriptors[0], request["layout"])
-        words, plan = request["arguments"], request["plan"]
-        arrays = iter(shared.arrays())
-        arguments: list[Any] = [next(arrays) if w is None else w for w in words]
-        calls = [p.call(f) for p, f in zip(self._programs, request["functions"], strict=True)]
-        for program in self._programs:
-            program.table.limit(int(plan["threads"]) or program.executable.artifact.threads)
-        copies = [_copied(arguments) for _ in calls]
-        results = [self._results(k, call, copies[k]) for k, call in enumerate(calls)]
-        output = SharedArrays.of([array for own in results for array in own])
-        counts = [len(own) for own in results]
-        self._send({"ok": True, "results": output.layout, "counts": counts})
-        socket.send_fds(self._link, [b"\0"], [output.descriptor])
-        output.close()
-        if not plan["most"]:
-            shared.close()
-            return {"kernels": [[] for _ in calls]}
-        self.status.begin(Phase.TIMING)
-        runs = [_repeating(call, arguments) for call in calls]
-        take_rounds(runs, plan, self._send_samples, self._needs_more)
-        kernels = [
-            self._profiled(k, call, copies[k], int(plan["profiled"]))
-            for k, call in enumerate(calls)
-        ]
-        shared.close()
+        plan, calls = request["plan"], self._calls(request)
+        self.status.begin(Phase.PREPARING)
+        with received_inputs(request, descriptors[0]) as arguments:
+            copies = [_copied(arguments) for _ in calls]
+            results = [self._results(k, call, copies[k]) for k, call in enumerate(calls)]
+            self._send_results(results if request["results"] else [[] for _ in calls])
+            if not plan["most"]:
+                return {"kernels": [[] for _ in calls]}
+            self.status.begin(Phase.TIMING)
+            runs = [_repeating(call, arguments) for call in calls]
+            take_rounds(runs, plan, self._send_samples, self._needs_more)
+            kernels = [
+                self._profiled(k, call, copies[k], int(plan["profiled"]))
+                for k, call in enumerate(calls)
+            ]
         return {"kernels": kernels}
+
+    def _verify(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        """Run once, and compare the results with exact ones in shared memory."""
+        from ...ir.interpreter.oracle import Exact, compare
+
+        (call,) = self._calls(request)
+        self.status.begin(Phase.PREPARING)
+        with (
+            closing(SharedArrays(descriptors[1], request["exact"])) as shared,
+            received_inputs(request, descriptors[0]) as arguments,
+            shared_memory_counted(shared.size),
+        ):
+            results = self._results(0, call, arguments)
+            exact = Exact.of(shared.arrays(), request["text"])
+            return {"verdict": asdict(compare(results, exact))}
+
+    def _calls(self, request: dict[str, Any]) -> list[Any]:
+        """Return the functions of a request, and set the number of threads of their programs."""
+        threads = int(request["threads"])
+        for program in self._programs:
+            program.table.limit(threads or program.executable.artifact.threads)
+        return [p.call(f) for p, f in zip(self._programs, request["functions"], strict=True)]
+
+    def _send_results(self, results: Sequence[Sequence[Any]]) -> None:
+        arrays = [array for own in results for array in own]
+        self._send_arrays(arrays, {"counts": [len(own) for own in results]})
+
+    def _send_arrays(self, arrays: Sequence[Any], fields: dict[str, Any]) -> None:
+        """Send arrays in shared memory, which the owner keeps as long as it uses them."""
+        require_memory(sum(array.nbytes for array in arrays))
+        with closing(SharedArrays.of(arrays)) as output:
+            self._send({"ok": True, "results": output.layout, **fields})
+            socket.send_fds(self._link, [b"\0"], [output.descriptor])
 
     def _results(self, program: int, call: Any, arguments: list[Any]) -> list[Any]:
         """Run once with the launches recorded, and return the results."""
@@ -184,18 +217,13 @@ class Child:
 
         self.status.begin(Phase.INTERPRETING)
         weights = SharedArrays(descriptors[0], request["weights"])
-        shared = SharedArrays(descriptors[1], request["layout"])
         if request["memory"]:
             self._before = limit_memory(int(request["memory"]), 1)
-        arrays = iter(shared.arrays())
-        inputs = [next(arrays) if w is None else w for w in request["arguments"]]
-        module = parse(blob.decode(), constants=_constants(request["names"], weights))
-        exact = interpreted(module, request["function"], inputs, rounded=bool(request["rounded"]))
-        output = SharedArrays.of([*exact.values, *exact.allowed])
-        self._send({"ok": True, "results": output.layout, "text": exact.text})
-        socket.send_fds(self._link, [b"\0"], [output.descriptor])
-        for memory in (output, weights, shared):
-            memory.close()
+        with closing(weights), received_inputs(request, descriptors[1]) as inputs:
+            module = parse(blob.decode(), constants=_constants(request["names"], weights))
+            rounded = bool(request["rounded"])
+            exact = interpreted(module, request["function"], inputs, rounded=rounded)
+            self._send_arrays(exact.arrays, {"text": exact.text})
         return {}
 
     def _peaks(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -247,8 +275,15 @@ def _exit_with_owner(descriptor: int) -> None:
     os._exit(1)
 
 
+def _be_killed_first() -> None:
+    """Let the system kill this process instead of its owner if the memory is exhausted."""
+    with suppress(OSError):  # without the file system /proc, the system chooses
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
 def main() -> None:
     """Serve the owner at descriptor 0; descriptor 3 is closed when the owner exits."""
+    _be_killed_first()
     threading.Thread(target=_exit_with_owner, args=(3,), daemon=True).start()
     Child(socket.socket(fileno=0)).serve()
 

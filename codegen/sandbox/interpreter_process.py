@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...errors import Json
 from ...ir.interpreter.oracle import Exact
 from ...ir.module import Module
 from ...ir.script import to_text
@@ -16,7 +17,9 @@ from .one_request import process_of
 from .parent import DEFAULT_TIMEOUT
 from .process import Process
 from .sampling_plan import Array
+from .sent_inputs import Inputs, sent_inputs
 from .shared_arrays import SharedArrays
+from .shared_exact import SharedExact
 from .shared_programs import shared_program
 
 
@@ -67,46 +70,54 @@ def exact_results(
     >>> exact_results(module, "halve", [np.array([2, 4], np.float32)]).values[0]
     array([1., 2.])
     """
+    shared = shared_results(
+        module, function, inputs, rounded=rounded, memory=memory, cancel=cancel, timeout=timeout
+    )
+    with contextlib.closing(shared):
+        return shared.exact()
+
+
+def shared_results(
+    module: Module,
+    function: str,
+    inputs: Inputs,
+    *,
+    rounded: bool = True,
+    memory: int = 0,
+    cancel: CancelToken | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> SharedExact:
+    """Return exact results that stay in shared memory until another process reads them.
+
+    Parameters and errors are those of :func:`exact_results`. The process draws random inputs.
+
+    Raises
+    ------
+    OutOfMemoryError
+        If random inputs use more than a share of ``memory``.
+    """
     where = f"function {function!r} in the interpreter"
     module = shared_program(module, where)
-    with process_of(where, timeout, "use smaller sizes") as process:
+    fields, shared = sent_inputs(inputs, memory)
+    fields |= {"do": "interpret", "function": function, "rounded": rounded, "memory": memory}
+    with (
+        contextlib.closing(shared),
+        process_of(where, timeout, "use smaller sizes") as process,
+    ):
         deadline = time.monotonic() + timeout
         process.budget = memory
         process.receive(deadline, cancel)
-        _ask(process, module, function, inputs, rounded=rounded)
-        return _answer(process, deadline, cancel)
+        _ask(process, module, fields, shared)
+        answer = process.receive(deadline, cancel)
+        return SharedExact(SharedArrays(process.descriptor(), answer["results"]), answer["text"])
 
 
-def _ask(
-    process: Process,
-    module: Module,
-    function: str,
-    inputs: Sequence[Array | int],
-    *,
-    rounded: bool,
-) -> None:
+def _ask(process: Process, module: Module, fields: dict[str, Json], shared: SharedArrays) -> None:
     names = sorted(module.constants)
     weights = SharedArrays.of([np.asarray(module.constants[n].load()) for n in names])
-    shared = SharedArrays.of([a for a in inputs if isinstance(a, np.ndarray)])
-    request = {
-        "do": "interpret",
-        "function": function,
-        "names": names,
-        "weights": weights.layout,
-        "layout": shared.layout,
-        "arguments": [None if isinstance(a, np.ndarray) else int(a) for a in inputs],
-        "rounded": rounded,
-        "memory": process.budget,
-    }
-    with contextlib.closing(weights), contextlib.closing(shared):
-        text = to_text(module).encode()
-        process.send(request, text, [weights.descriptor, shared.descriptor])
-
-
-def _answer(process: Process, deadline: float, cancel: CancelToken | None) -> Exact:
-    answer = process.receive(deadline, cancel)
-    shared = SharedArrays(process.descriptor(), answer["results"])
-    arrays = tuple(shared.arrays())
-    shared.close()
-    half = len(arrays) // 2
-    return Exact(arrays[:half], arrays[half:], answer["text"])
+    with contextlib.closing(weights):
+        process.send(
+            {**fields, "names": names, "weights": weights.layout},
+            to_text(module).encode(),
+            [weights.descriptor, shared.descriptor],
+        )

@@ -7,12 +7,12 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict
-
-import numpy as np
+from typing import Any
 
 from ...errors import TilewrightError
+from ...ir.interpreter.oracle import Verdict
 from ...locks import uninterrupted
 from ..build.protocol import PipeClosedError, PipeTimeoutError
 from ..build.worker_pool import CancelToken
@@ -23,19 +23,21 @@ from ..errors import (
     RunTimeoutError,
 )
 from ..runtime.executable import Executable
+from .memory_limit import default_memory
 from .process import GRACE, Process, signal_name
-from .sampling_plan import Array, OnRounds, OnSample, Outcome, Plan
+from .sampling_plan import OnRounds, OnSample, Outcome, Plan
+from .sent_inputs import Inputs, sent_inputs
 from .shared_arrays import SharedArrays
+from .shared_exact import SharedExact
 from .shared_programs import require_shared
 from .shared_status import Phase
 
 DEFAULT_TIMEOUT = 120.0
-DEFAULT_MEMORY = 0.8
-"""The fraction of physical memory that programs may allocate by default."""
 
 _PHASES = {
     Phase.STARTING: "while the process started",
     Phase.LOADING: "while the program was loaded",
+    Phase.PREPARING: "while the inputs were prepared",
     Phase.TIMING: "while samples were taken",
 }
 
@@ -52,9 +54,9 @@ class Runner:
     *others : Executable
         Executables that take the same arguments, for :meth:`race`.
     memory : int
-        The number of bytes that programs may allocate; 0: a fraction of physical memory. The
+        The number of bytes that programs may allocate; 0: a fraction of usable memory. The
         memory of the process before the first run is not counted, nor are libraries, weights and
-        arguments.
+        given arguments.
     steps : Mapping of str to str, or a sequence of them
         The last schedule step of each kernel, for error messages; one mapping per executable.
 
@@ -118,7 +120,7 @@ class Runner:
     def run(
         self,
         function: str,
-        arguments: Sequence[Array | int],
+        arguments: Inputs,
         plan: Plan | None = None,
         *,
         on_sample: OnSample | None = None,
@@ -131,8 +133,9 @@ class Runner:
         ----------
         function : str
             The name of the function.
-        arguments : sequence
-            Arrays and integers. Arrays are copied into shared memory once.
+        arguments : sequence or RandomInputs
+            Arrays and integers. Arrays are copied into shared memory once. Random inputs are drawn
+            by the process, and count as memory that the program allocates.
         plan : Plan, optional
             The sampling plan; by default no samples are taken.
         on_sample : callable, optional
@@ -144,6 +147,8 @@ class Runner:
 
         Raises
         ------
+        OutOfMemoryError
+            If random inputs use more than a share of the memory limit; nothing is allocated.
         RunError
             If the process crashes, exceeds the time or memory limit, or is canceled. The class
             distinguishes these cases, and the location names the kernel. The next run starts a
@@ -160,9 +165,10 @@ class Runner:
     def race(
         self,
         functions: Sequence[str],
-        arguments: Sequence[Array | int],
+        arguments: Inputs,
         plan: Plan | None = None,
         *,
+        results: bool = True,
         on_rounds: OnRounds | None = None,
         cancel: CancelToken | None = None,
         timeout: float = DEFAULT_TIMEOUT,
@@ -170,23 +176,60 @@ class Runner:
         """Run one function of each executable, and time them interleaved, one sample per round.
 
         Parameters and errors are those of :meth:`run`. ``functions`` contains a name per
-        executable; all functions take the same arguments.
+        executable; all functions take the same arguments. Without ``results`` the outcomes have
+        none.
         """
         plan = plan or Plan(most=0)
-        request = {
-            "do": "run",
-            "functions": list(functions),
-            "arguments": [None if isinstance(a, np.ndarray) else int(a) for a in arguments],
-            "plan": asdict(plan),
-        }
-        shared = SharedArrays.of([a for a in arguments if isinstance(a, np.ndarray)])
+        request = {"do": "run", "plan": asdict(plan), "threads": plan.threads, "results": results}
         deadline = time.monotonic() + timeout
+        with self._request(
+            request, functions, arguments, timeout=timeout, cancel=cancel
+        ) as process:
+            return self._outcomes(process, plan, on_rounds, deadline, cancel)
+
+    def verify(
+        self,
+        function: str,
+        arguments: Inputs,
+        exact: SharedExact,
+        *,
+        cancel: CancelToken | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> Verdict:
+        """Run a function of the first executable once, and compare its results in the process.
+
+        Parameters and errors are those of :meth:`run`.
+        """
+        request = {"do": "verify", "threads": 0, "exact": exact.memory.layout, "text": exact.text}
+        deadline = time.monotonic() + timeout
+        memory = (exact.memory.descriptor,)
+        with self._request(
+            request, [function], arguments, timeout=timeout, cancel=cancel, memory=memory
+        ) as process:
+            found: dict[str, Any] = process.receive(deadline, cancel)["verdict"]
+        return Verdict(index=tuple(found.pop("index")), **found)
+
+    @contextlib.contextmanager
+    def _request(
+        self,
+        request: dict[str, Any],
+        functions: Sequence[str],
+        arguments: Inputs,
+        *,
+        timeout: float,
+        cancel: CancelToken | None,
+        memory: Sequence[int] = (),
+    ) -> Generator[Process]:
+        """Send a request, and yield the process to receive its answers; locate its errors."""
+        fields, shared = sent_inputs(arguments, self._memory)
         with self._lock, contextlib.closing(shared):
-            process: Process | None = None
             try:
-                process = self._started(deadline, cancel)
-                process.send({**request, "layout": shared.layout}, descriptors=[shared.descriptor])
-                return self._outcomes(process, plan, on_rounds, deadline, cancel)
+                process = self._started(time.monotonic() + timeout, cancel)
+                process.send(
+                    {**request, **fields, "functions": list(functions)},
+                    descriptors=[shared.descriptor, *memory],
+                )
+                yield process
             except PipeClosedError:
                 raise self._crash(functions) from None
             except PipeTimeoutError:
@@ -326,12 +369,6 @@ class Runner:
         """Stop the process."""
         with contextlib.suppress(AttributeError):  # the constructor failed
             self.close()
-
-
-def default_memory() -> int:
-    """Return the default memory limit in bytes."""
-    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    return int(pages * size * DEFAULT_MEMORY)
 
 
 def _after_fork() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
 import os
 from collections.abc import Sequence
@@ -12,20 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import Json
-from ...ir.dtype import dtype, from_numpy
+from ...ir.dtype import DType, dtype, from_numpy
 from ..errors import RunStartError
 
 Array = NDArray[Any]
 _ALIGNED = 64
-
-
-def _offsets(arrays: Sequence[Array]) -> tuple[list[int], int]:
-    """Return the offsets of arrays in a file, and the size of the file."""
-    at, offsets = 0, list[int]()
-    for array in arrays:
-        offsets.append(at)
-        at += -(-array.nbytes // _ALIGNED) * _ALIGNED
-    return offsets, max(at, mmap.PAGESIZE)
 
 
 def _new_file(size: int) -> int:
@@ -68,6 +60,27 @@ class SharedArrays:
             raise
 
     @classmethod
+    def zeros(cls, kinds: Sequence[tuple[tuple[int, ...], DType]]) -> SharedArrays:
+        """Return arrays of zeros with these shapes and dtypes, in a new file.
+
+        Raises
+        ------
+        RunStartError
+            If the system does not create a file of this size.
+        """
+        size, layout = 0, list[Any]()
+        for shape, kind in kinds:
+            layout.append((size, list(shape), kind.name))
+            size += -(-math.prod(shape) * kind.width // _ALIGNED) * _ALIGNED
+        try:
+            return cls(_new_file(max(size, mmap.PAGESIZE)), layout)
+        except OSError as error:
+            raise RunStartError(
+                f"the arrays cannot be shared with the sandbox process: {error}",
+                hint=f"they need {size} bytes of shared memory; check the limits of this process",
+            ) from error
+
+    @classmethod
     def of(cls, arrays: Sequence[Array]) -> SharedArrays:
         """Copy arrays into a new file; later accesses do not copy them.
 
@@ -76,21 +89,15 @@ class SharedArrays:
         RunStartError
             If the system does not create a file of this size.
         """
-        offsets, size = _offsets(arrays)
-        layout = [
-            (offset, list(array.shape), from_numpy(array.dtype).name)
-            for offset, array in zip(offsets, arrays, strict=True)
-        ]
-        try:
-            shared = cls(_new_file(size), layout)
-        except OSError as error:
-            raise RunStartError(
-                f"the arrays cannot be shared with the sandbox process: {error}",
-                hint=f"they need {size} bytes of shared memory; check the limits of this process",
-            ) from error
+        shared = cls.zeros([(array.shape, from_numpy(array.dtype)) for array in arrays])
         for copy, array in zip(shared.arrays(), arrays, strict=True):
             copy[...] = array
         return shared
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        return len(self._memory)
 
     def arrays(self) -> list[Array]:
         """Return the arrays without copying them; they keep the memory alive."""

@@ -21,6 +21,7 @@ class Phase(IntEnum):
     CHECKING = 3
     TIMING = 4
     INTERPRETING = 5
+    PREPARING = 6
 
 
 class SharedStatus:

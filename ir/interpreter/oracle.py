@@ -58,6 +58,17 @@ class Exact:
     allowed: tuple[Array, ...]
     text: str
 
+    @property
+    def arrays(self) -> list[Array]:
+        """The values, then the allowed errors."""
+        return [*self.values, *self.allowed]
+
+    @classmethod
+    def of(cls, arrays: Sequence[Array], text: str) -> Exact:
+        """Return the exact results with these :attr:`arrays`."""
+        half = len(arrays) // 2
+        return cls(tuple(arrays[:half]), tuple(arrays[half:]), text)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

@@ -127,3 +127,24 @@ def test_sets_of_sizes_are_named_and_measured(
     records = page.get_by_label("Measurement", exact=True)
     expect(records.locator("option")).to_have_count(2)
     expect(records).to_contain_text("batch = 8")
+
+
+def test_a_size_beyond_the_memory_is_a_problem(open_notebook: Callable[..., Page]) -> None:
+    """The kernel does not draw the arguments, so it answers afterward."""
+    page = open_notebook("setup.ipynb", [PROGRAM])
+    page.set_viewport_size({"width": 1440, "height": 900})
+    setup, dialog = button(page, "Target and sizes"), page.get_by_role("dialog")
+    for size, message in (
+        ("1000000000", "cannot allocate the 256,000,000,000 bytes of shape"),
+        ("8", "Compiled: matches the interpreter"),
+    ):
+        setup.click()
+        dialog.get_by_label("Sample value of batch").click(click_count=3)
+        page.keyboard.type(size)
+        page.keyboard.press("Tab")
+        expect(setup).to_contain_text(f"batch = {size}")
+        page.keyboard.press("Escape")
+        button(page, "Compile").click()
+        expect(page.locator(".tw-status")).to_contain_text(message, timeout=LONG)
+    tab(page, "Problems")
+    expect(page.get_by_role("list", name="Problems")).to_contain_text("at most")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from tilewright.codegen.measure import confidence
+from tilewright.codegen.sandbox.memory_limit import default_memory
+from tilewright.codegen.sandbox.sent_inputs import SHARE
 
 from tests.waiting import processes, wait_until_busy
 
@@ -132,3 +135,90 @@ def test_measure_options_are_set_checked_and_reported(matmul: Client) -> None:
     measurement = matmul.session.document.measurement
     assert measurement is not None
     assert measurement.conditions.startswith("cold caches, 1 thread, pinned to separate cores")
+
+
+SCALED = """
+n = symbols("n", lower=0)
+
+@graph_func
+def main(x: Tensor[(n, 16), f32]):
+    y: Tensor[(n, 16), f32] = add(x, x)
+    return y
+"""
+
+
+def run(client: Client, action: str, n: int) -> None:
+    client.send("sample", function="main", symbol="n", value=n)
+    client.send("run", action=action, function="")
+    client.session.jobs.wait()
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_the_smallest_sizes_are_compared_and_measured(connect, n: int) -> None:
+    client = connect(SCALED)
+    run(client, "compile", n)
+    assert client.session.shown.problems == ()
+    assert client.session.shown.verdict.agrees
+    run(client, "measure", n)
+    assert client.session.shown.measurement.shapes == f"n = {n}"
+
+
+@pytest.mark.parametrize("action", ["compile", "measure"])
+@pytest.mark.parametrize("n", [10**9, 10**15])
+def test_huge_sizes_are_a_problem_with_bytes_and_limit(connect, action: str, n: int) -> None:
+    client = connect(SCALED)
+    run(client, action, 4)
+    peak_memory()
+    before = peak_memory()
+    run(client, action, n)
+    (problem,) = client.session.shown.problems
+    assert problem.title == "Out of memory"
+    assert f"cannot allocate the {n * 64:,} bytes of shape ({n}, 16)" in problem.message
+    assert f"at most {int(default_memory() * SHARE):,} bytes" in problem.message
+    assert peak_memory() - before < GROWTH
+    run(client, action, 5)
+    assert client.session.shown.problems == (problem,)
+    assert "Compiled" in outcome(client) or "Measured" in outcome(client)
+
+
+def outcome(client: Client) -> str:
+    """Return the last announcement."""
+    return [u.applied.message for u, _ in client.received if u.applied is not None][-1]
+
+
+GROWTH = 24 << 20
+"""The bytes by which messages and threads may grow the process; arrays of the tests use more."""
+
+
+def peak_memory() -> int:
+    """Return the largest resident memory of this process in bytes since it was last reset."""
+    status = Path("/proc/self/status").read_text()
+    peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    Path("/proc/self/clear_refs").write_text("5")
+    return int(peak.split()[1]) << 10
+
+
+def test_arrays_are_never_in_the_process_of_the_notebook(connect) -> None:
+    """Inputs, exact results, and results of 32 to 128 MiB each exist in other processes only."""
+    client = connect(SCALED)
+    for action in ("compile", "measure"):
+        run(client, action, 4)
+    peak_memory()
+    before = peak_memory()
+    for action in ("compile", "measure"):
+        run(client, action, 1 << 19)
+        assert client.session.shown.problems == ()
+    assert client.session.shown.verdict.agrees
+    assert peak_memory() - before < GROWTH
+
+
+def test_other_inputs_of_the_user_are_interpreted_again(connect) -> None:
+    """Exact results are cached by the elements of given inputs, not only by their sizes."""
+    client = connect(SCALED)
+    x = np.ones((4, 16), np.float32)
+    client.session.set_inputs([x])
+    for value in (1, 2):
+        x[...] = value  # the same array with other elements
+        client.send("run", action="compile", function="")
+        client.session.jobs.wait()
+        assert client.session.shown.verdict.agrees, client.session.shown.verdict.message

@@ -56,7 +56,7 @@ def test_a_session_measures_and_verifies_with_the_inputs(network: Client) -> Non
     inputs = np.full((10, 8), 3.0, np.float32)
     session.set_inputs([inputs])
     assert session.samples(session.entry) == {"n": 10}
-    values, _ = session._bench._inputs(session.schedule.head, session.entry, {"n": 10})
+    values = session._bench._inputs(session.schedule.head, session.entry, {"n": 10})
     assert values[0] is inputs
     for action in ("measure", "compile"):
         network.send("run", action=action, function="")
@@ -68,8 +68,8 @@ def test_a_session_measures_and_verifies_with_the_inputs(network: Client) -> Non
 
     # At other sizes the inputs are random.
     network.send("sample", function="main", symbol="n", value=4)
-    values, _ = session._bench._inputs(session.schedule.head, session.entry, {"n": 4})
-    assert np.asarray(values[0]).shape == (4, 8)
+    recipe = session._bench._inputs(session.schedule.head, session.entry, {"n": 4})
+    assert [array.shape for array in recipe.arrays] == [(4, 8)]
     network.send("run", action="measure", function="")
     session.jobs.wait()
     assert "given" not in session.document.measurement.conditions

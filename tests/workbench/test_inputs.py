@@ -8,10 +8,12 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tilewright.codegen.errors import OutOfMemoryError
+from tilewright.codegen.errors import OutOfMemoryError, SizeError
 from tilewright.ir.script import parse
 from tilewright.workbench import inputs
-from tilewright.workbench.inputs import sample_inputs
+from tilewright.workbench.inputs import random_inputs, sample_inputs
+
+from tests.ir.script.texts import unverified
 
 CACHE = """
 n, k = symbols("n k", lower=1)
@@ -42,8 +44,8 @@ def main(x: Tensor[(n, 100), f32], y: Tensor[(n, 100), f32]):
 
 def test_arguments_use_a_part_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     function = parse(TWO).graph()
-    memory = 2 * (10 * 100 * (4 + 16) + 10 * 100 * 4)
-    monkeypatch.setattr(inputs.os, "sysconf", {"SC_PHYS_PAGES": memory, "SC_PAGE_SIZE": 1}.get)
+    memory = 2 * 2 * (10 * 100 * 4)
+    monkeypatch.setattr(inputs, "usable_memory", lambda: memory)
     assert [np.asarray(x).shape for x in sample_inputs(function, {"n": 10})] == [(10, 100)] * 2
     message = "cannot allocate the 4,400 bytes of shape (11, 100) and dtype f32"
     with pytest.raises(OutOfMemoryError, match=re.escape(message)) as caught:
@@ -62,3 +64,51 @@ def test_huge_sizes_allocate_nothing(n: int) -> None:
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_a_recipe_allocates_nothing() -> None:
+    function = parse(TWO).graph()
+    tracemalloc.start()
+    try:
+        recipe = random_inputs(function, {"n": 10**30})
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert [array.shape for array in recipe.arrays] == [(10**30, 100)] * 2
+
+
+NARROW = """
+@prim_func
+def pick(x: Buffer[(900,), f32], at: Buffer[(4,), i8], y: Out[(4,), f32]):
+    for i in range(4):
+        with block("y"):
+            vi = spatial(i)
+            with checked(at[vi], {lower}, 900) as k:
+                y[vi] = x[k]
+"""
+
+
+@pytest.mark.parametrize(("lower", "expected"), [(0, (0, 128)), (-500, (-128, 128)), (500, (0, 2))])
+def test_the_range_of_an_index_is_that_of_its_dtype(lower: int, expected: tuple[int, int]) -> None:
+    """Indices of a narrow dtype do not wrap to negative ones."""
+    pick = parse(NARROW.format(lower=0)).prim("pick")
+    _, at = random_inputs(pick, {}, ranges={"at": (lower, 900)}).arrays
+    assert (at.low, at.high) == expected
+    _, indices = sample_inputs(pick, {}, ranges={"at": (lower, 900)})
+    assert np.asarray(indices).dtype == np.int8
+
+
+SHRINKING = """
+n = symbols("n", lower=0)
+
+@prim_func
+def copy(x: Buffer[(n - 4,), f32], y: Out[(n - 4,), f32]):
+    for i in range(n - 4):
+        y[i] = x[i]
+"""
+
+
+def test_a_negative_size_is_an_error() -> None:
+    copy = unverified(SHRINKING).prim("copy")
+    with pytest.raises(SizeError, match=r"the shape is \(-1,\), but sizes are at least 0"):
+        random_inputs(copy, {"n": 3})

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +17,20 @@ import tilewright as tw
 from tilewright.codegen import program_checks
 from tilewright.codegen.build.worker_pool import CancelToken
 from tilewright.codegen.errors import (
+    OutOfMemoryError,
     RunCanceledError,
     RunCrashedError,
     RunFailedError,
     RunMemoryError,
     RunTimeoutError,
 )
+from tilewright.codegen.sandbox.interpreter_process import shared_results
 from tilewright.codegen.sandbox.parent import Runner
+from tilewright.codegen.sandbox.random_inputs import ArrayRecipe, RandomInputs
 from tilewright.codegen.sandbox.sampling_plan import Plan
 from tilewright.ir import verify
 from tilewright.ir.dtype import f32
+from tilewright.ir.interpreter.oracle import compare
 from tilewright.ir.module import Constant
 from tilewright.ir.script import parse
 
@@ -360,3 +365,70 @@ def test_kills_at_any_time_leak_no_shared_memory() -> None:
     runner.run("main", [SAMPLES])
     runner.close()
     assert set(Path("/dev/shm").iterdir()) == before
+
+
+HALVE = """
+n = symbols("n", lower=0)
+
+@prim_func
+def main(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        y[i] = x[i] * 0.5
+"""
+
+
+@pytest.fixture(scope="module")
+def halve():
+    runner = Runner(tw.compile(tw.parse(HALVE)), memory=64 << 20)
+    yield runner
+    runner.close()
+
+
+def random(count: int) -> RandomInputs:
+    return RandomInputs((ArrayRecipe("x", (count,), f32),))
+
+
+@pytest.mark.parametrize("count", [0, 1, 100_000])
+def test_random_inputs_are_drawn_by_the_process(halve: Runner, count: int) -> None:
+    outcome = halve.run("main", random(count), Plan(most=5))
+    (x,) = random(count).drawn(1 << 20)
+    assert np.array_equal(outcome.results[0], x * np.float32(0.5))
+    assert len(outcome.samples) == 5
+
+
+def test_random_inputs_beyond_the_limit_start_no_process(halve: Runner) -> None:
+    halve.close()
+    with pytest.raises(OutOfMemoryError, match="at most 33,554,432 bytes"):
+        halve.run("main", random(1 << 24))
+    assert halve.pid is None
+
+
+def test_random_inputs_and_results_count_as_memory_of_the_program() -> None:
+    """Inputs, a copy, and results of 104 MiB fit into limit and slack, shared results do not."""
+    double = HALVE.replace("Out[(n,), f32]", "Out[(n * 2,), f32]")
+    runner = Runner(tw.compile(tw.parse(double), tw.Target("cpu", threads=1)), memory=64 << 20)
+    assert runner.race(["main"], random(13 << 19), results=False)[0].results == ()
+    pid = runner.pid
+    with pytest.raises(RunMemoryError, match=r"54,525,952 bytes.*the limit is 64\.0 MiB"):
+        runner.run("main", random(13 << 19))
+    assert runner.run("main", random(1)).results[0].shape == (2,)
+    assert runner.pid == pid
+    runner.close()
+
+
+@pytest.mark.parametrize("count", [0, 1, 1000])
+def test_results_are_compared_in_the_process(halve: Runner, count: int) -> None:
+    with closing(shared_results(tw.parse(HALVE), "main", random(count))) as exact:
+        verdict = halve.verify("main", random(count), exact)
+        assert verdict == compare(halve.run("main", random(count)).results, exact.exact())
+        assert verdict.agrees
+    wrong = HALVE.replace("0.5", "0.25")
+    with closing(shared_results(tw.parse(wrong), "main", random(count))) as exact:
+        verdict = halve.verify("main", random(count), exact)
+        assert verdict == compare(halve.run("main", random(count)).results, exact.exact())
+        assert verdict.agrees is (count == 0)
+
+
+def test_the_system_kills_the_process_before_its_owner(runner):
+    works(runner)
+    assert Path(f"/proc/{runner.pid}/oom_score_adj").read_text().strip() == "1000"
