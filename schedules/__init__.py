@@ -33,7 +33,7 @@ from .schedule import Schedule
 from .state import StaleHandleError, State
 from .step import Parameter, Step
 from .suggest import Suggestion, suggest
-from .text import from_json, from_python, to_json, to_python
+from .text import from_json, from_python, notes_from_json, to_json, to_python
 from .trace import Group, ResultOf, Trace, TraceStep, Written
 
 __all__ = [
@@ -82,6 +82,7 @@ __all__ = [
     "from_json",
     "from_python",
     "library",
+    "notes_from_json",
     "primitive",
     "primitives",
     "queries",

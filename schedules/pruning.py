@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from .apply import Query
@@ -9,11 +10,11 @@ from .registry import STEPS
 from .trace import DROPPED, Group, ResultOf, Trace, TraceStep
 
 
-def pruned(trace: Trace) -> Trace:
+def pruned(trace: Trace, keep: Collection[int] = ()) -> Trace:
     """Return a trace without the queries whose results no step or group uses.
 
     The program after a replay is the same. A group that contained only such queries is removed,
-    too.
+    too. The steps with the indices ``keep`` are not removed.
 
     Examples
     --------
@@ -22,19 +23,21 @@ def pruned(trace: Trace) -> Trace:
     >>> print(pruned(trace))
     sch.unroll(loop='i')
     """
-    kept = _used(trace)
-    if len(kept) == len(trace):
+    order = kept_steps(trace, keep)
+    if len(order) == len(trace):
         return trace
-    order = sorted(kept)
     position = {old: new for new, old in enumerate(order)}
     steps = tuple(trace.renumbered(trace.steps[k], position) for k in order)
     groups = (_moved(g, position, trace) for g in trace.groups)
     return Trace(steps, tuple(g for g in groups if len(g)))
 
 
-def _used(trace: Trace) -> set[int]:
-    """Return the numbers of the steps that change the program, or whose results are used."""
-    used: set[int] = set()
+def kept_steps(trace: Trace, keep: Collection[int] = ()) -> list[int]:
+    """Return the indices of the steps of a pruned trace, in order.
+
+    They are those that change the program, those whose results are used, and ``keep``.
+    """
+    used = set(keep)
     for group in trace.groups:
         used.update(ref.step for ref in group.call().operands())
         used.update(ref.step for ref in group.results if ref != DROPPED)
@@ -43,7 +46,7 @@ def _used(trace: Trace) -> set[int]:
         if number in used or not _is_query(step):
             used.add(number)
             used.update(ref.step for ref in step.operands() if ref.step >= 0)
-    return used
+    return sorted(used)
 
 
 def _is_query(step: TraceStep) -> bool:

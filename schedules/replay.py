@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
@@ -95,6 +95,8 @@ class Replay:
         Lookups that found a part of another name than the recorded one.
     skipped : tuple of Skipped
         The steps that do not apply, if the replay continued after them.
+    versions : tuple of (int, State)
+        The requested states, with the number of steps of the trace before each.
     """
 
     state: State
@@ -104,6 +106,7 @@ class Replay:
     changes: tuple[Change, ...]
     renamed: tuple[Renamed, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    versions: tuple[tuple[int, State], ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -151,6 +154,7 @@ def replay(
     names: Mapping[str, str] | None = None,
     skip: bool = False,
     memo: PrefixMemo | None = None,
+    versions: Collection[int] = (),
 ) -> Replay:
     """Apply the steps of a trace in order, until one does not apply.
 
@@ -170,6 +174,8 @@ def replay(
         True to continue after a step that does not apply, without the steps that use its results.
     memo : PrefixMemo, optional
         The states after the first steps of earlier replays from the same state.
+    versions : collection of int
+        The numbers of steps after which the state is part of the outcome, except inside groups.
     """
     if not isinstance(cast("object", state), State):
         raise TraceError(
@@ -186,7 +192,7 @@ def replay(
     renamed: list[Renamed] = []
     skipped: list[Skipped] = []
     environment: _Environment = []
-    groups = _Groups(trace, environment)
+    groups = _Groups(trace, environment, versions)
     prefix: Hashable = (state, tuple(sorted(known.items())))
     keys = None if memo is None else step_keys(trace)
     for number, recorded in enumerate(trace.steps):
@@ -194,7 +200,7 @@ def replay(
             state, results, entered, made, found = cast("_Outcome", hit.outcome)
             prefix = hit
             environment.append(results)
-            groups.restore(entered, number)
+            groups.restore(entered, number, state)
             changes[:], renamed[:] = made, found
             continue
         try:
@@ -206,7 +212,8 @@ def replay(
             if not skip:
                 state = groups.interrupted(state, number)
                 pending = trace.steps[number:]
-                return Replay(state, number, pending, error, tuple(changes), tuple(renamed))
+                rest = (tuple(changes), tuple(renamed), (), tuple(groups.versions))
+                return Replay(state, number, pending, error, *rest)
             skipped.append(Skipped(number, recorded.op, error))
             environment.append(None)
             state = groups.closed(state, number)
@@ -226,13 +233,16 @@ def replay(
         else:
             keys = None
     done = len(trace) - len(skipped)
-    return Replay(state, done, (), None, tuple(changes), tuple(renamed), tuple(skipped))
+    rest = (tuple(changes), tuple(renamed), tuple(skipped), tuple(groups.versions))
+    return Replay(state, done, (), None, *rest)
 
 
 class _Groups:
     """The groups of a trace that a replay has entered and not left."""
 
-    def __init__(self, trace: Trace, environment: _Environment) -> None:
+    def __init__(self, trace: Trace, environment: _Environment, requested: Collection[int]) -> None:
+        self.versions: list[tuple[int, State]] = []
+        self._requested = requested
         self._trace = trace
         self._waiting = list(trace.groups)
         self._environment = environment
@@ -243,7 +253,7 @@ class _Groups:
         """The groups that are entered, with the state before each."""
         return tuple(self._entered)
 
-    def restore(self, entered: _Entered, number: int) -> None:
+    def restore(self, entered: _Entered, number: int, state: State) -> None:
         """Set the groups that are entered after a step to those of another trace's prefix."""
         groups = self._trace.groups
         own = [g for g in groups if g.first <= number and g.stop > number + 1]
@@ -252,6 +262,7 @@ class _Groups:
             for group, (_, before, call) in zip(own, entered, strict=True)
         ]
         self._waiting[:] = [g for g in groups if g.first > number]
+        self._record(state, number)
 
     def opened(self, state: State, number: int) -> State:
         """Enter the groups that start at a step; their operands become known."""
@@ -283,7 +294,13 @@ class _Groups:
                     for ref in group.results
                 ),
             )
+        self._record(state, number)
         return state
+
+    def _record(self, state: State, number: int) -> None:
+        """Keep the state after a step if it is requested and no group is entered."""
+        if number + 1 in self._requested and not self._entered:
+            self.versions.append((number + 1, state))
 
     def interrupted(self, state: State, number: int) -> State:
         """Leave all groups before a step that does not apply."""

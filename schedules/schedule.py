@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
@@ -433,11 +433,17 @@ class Schedule(ScheduleMethods):
         self._groups[-1].results = results
 
     def replay(
-        self, trace: Trace, *, names: Mapping[str, str] | None = None, skip: bool = False
+        self,
+        trace: Trace,
+        *,
+        names: Mapping[str, str] | None = None,
+        skip: bool = False,
+        versions: Collection[int] = (),
     ) -> Replay:
         """Apply the steps of a trace until one does not apply.
 
-        The head moves to the last step that applied.
+        The head moves to the last step that applied. All applied steps are one version, unless
+        ``versions`` divides them.
 
         Parameters
         ----------
@@ -449,6 +455,8 @@ class Schedule(ScheduleMethods):
         skip : bool
             True to continue after a step that does not apply, without the steps that use its
             results.
+        versions : collection of int
+            The numbers of steps after which the history gets a version, except inside groups.
 
         Returns
         -------
@@ -457,8 +465,9 @@ class Schedule(ScheduleMethods):
             shows them.
         """
         with self._lock:
-            outcome = replay(self.state, trace, names=names, skip=skip)
-            self._head = self._history.extended(self._head, outcome.state)
+            outcome = replay(self.state, trace, names=names, skip=skip, versions=versions)
+            for state in (*(state for _, state in outcome.versions), outcome.state):
+                self._head = self._history.extended(self._head, state)
         self._notify()
         return outcome
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import keyword
+from collections.abc import Mapping
 from typing import Final, cast
 
 from ..errors import Json
@@ -19,6 +20,7 @@ __all__ = [
     "from_json",
     "from_python",
     "group_json",
+    "notes_from_json",
     "step_json",
     "step_lines",
     "to_json",
@@ -31,8 +33,16 @@ _DEPTH: Final = 64
 """The depth of nested lists up to which every function of traces can recur."""
 
 
-def to_json(trace: Trace) -> str:
+def to_json(trace: Trace, notes: Mapping[int, str] | None = None) -> str:
     """Return a trace as lines of JSON; the first line is a header.
+
+    Parameters
+    ----------
+    trace : Trace
+        The steps.
+    notes : mapping of int to str, optional
+        Notes by the number of steps that lead to their state. A note is a part of the line of the
+        step, of the outermost group that ends with it, or of the header.
 
     Examples
     --------
@@ -40,13 +50,21 @@ def to_json(trace: Trace) -> str:
     {"trace": "tilewright", "schema": 1}
     {"op": "get_block", "args": {"name": "mm"}, "names": ["mm"]}
     """
-    lines: list[dict[str, Json]] = [{"trace": "tilewright", "schema": SCHEMA}]
+    left = dict(notes or {})
+    lines = [_noted({"trace": "tilewright", "schema": SCHEMA}, left, 0)]
     groups = list(trace.groups)
     for number, step in enumerate(trace.steps):
         while groups and groups[0].first == number:
-            lines.append(group_json(groups.pop(0)))
-        lines.append(step_json(step))
+            group = groups.pop(0)
+            lines.append(_noted(group_json(group), left, group.stop))
+        lines.append(_noted(step_json(step), left, number + 1))
     return "\n".join(map(json.dumps, lines))
+
+
+def _noted(line: dict[str, Json], left: dict[int, str], steps: int) -> dict[str, Json]:
+    """Return a line with the note on the state after it, which is not written again."""
+    note = left.pop(steps, "")
+    return {**line, "note": note} if note else line
 
 
 def step_json(step: TraceStep) -> dict[str, Json]:
@@ -130,6 +148,40 @@ def from_json(text: str) -> Trace:
     _check_operands(trace.steps)
     trace.check_groups()
     return trace
+
+
+def notes_from_json(text: str) -> dict[int, str]:
+    """Return the notes in the output of :func:`to_json`, by the number of steps before the state.
+
+    A note on a line inside a group is one on the state after the group.
+
+    Raises
+    ------
+    TraceError
+        If the text is not a trace, or a note is not a text.
+
+    Examples
+    --------
+    >>> trace = Trace((TraceStep("unroll", (("loop", "i"),)),))
+    >>> notes_from_json(to_json(trace, {0: "as written", 1: "faster"}))
+    {0: 'as written', 1: 'faster'}
+    """
+    from_json(text)
+    notes: dict[int, str] = {}
+    steps = stop = 0
+    lines = ((n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip())
+    for number, data in ((n, _object(n, line)) for n, line in lines):
+        if "group" in data and steps >= stop:
+            stop = steps + cast("int", data["steps"])
+        elif "op" in data and "group" not in data:
+            steps += 1
+        note = data.get("note", "")
+        if not isinstance(note, str):
+            raise TraceError(f'line {number}: "note" must be a string', where=f"line {number}")
+        at = max(steps, stop)
+        if note:
+            notes[at] = f"{notes[at]}\n{note}" if at in notes else note
+    return notes
 
 
 def _object(number: int, line: str) -> dict[str, Json]:

@@ -6,7 +6,7 @@ that a trace with groups replays like one without.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -151,11 +151,17 @@ class Trace:
         last = f", the last {self.steps[-1].op}" if self.steps else ""
         return f"<Trace: {len(self)} step{'' if len(self) == 1 else 's'}{last}>"
 
-    def pruned(self) -> Trace:
-        """Return the trace without queries whose results no step uses."""
+    def pruned(self, keep: Collection[int] = ()) -> Trace:
+        """Return the trace without queries whose results no step uses, except those to keep.
+
+        Parameters
+        ----------
+        keep : collection of int
+            The indices of steps that are not removed.
+        """
         from .pruning import pruned
 
-        return pruned(self)
+        return pruned(self, keep)
 
     @staticmethod
     def renumbered(step: TraceStep, position: Mapping[int, int]) -> TraceStep:

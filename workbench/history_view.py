@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..errors import TilewrightError
@@ -24,6 +25,20 @@ class NoteError(TilewrightError):
     """A note that is too long, or on a state that does not exist."""
 
     title = "Invalid note"
+
+
+def checked_note(text: str) -> str:
+    """Return a note without white space around it.
+
+    Raises
+    ------
+    NoteError
+        If the text is too long.
+    """
+    text = text.strip()
+    if len(text) > MAX_NOTE:
+        raise NoteError(f"the note has {len(text)} characters; at most {MAX_NOTE} are kept")
+    return text
 
 
 @dataclass(slots=True)
@@ -78,6 +93,11 @@ class HistoryView:
             self._details[node.id] = f"({arguments_text(node.state.trace, node.step)})"
         return self._details[node.id]
 
+    def notes_on(self, path: Iterable[Node]) -> dict[int, str]:
+        """Return the notes on the versions of a path, by the number of steps before each."""
+        noted = (node for node in path if node.id in self.notes)
+        return {len(node.state.trace): self.notes[node.id] for node in noted}
+
     def set_note(self, node: str, text: str) -> None:
         """Write a note on a state, or remove it.
 
@@ -86,9 +106,7 @@ class HistoryView:
         NoteError
             If the text is too long.
         """
-        text = text.strip()
-        if len(text) > MAX_NOTE:
-            raise NoteError(f"the note has {len(text)} characters; at most {MAX_NOTE} are kept")
+        text = checked_note(text)
         self.revision += 1
         if text:
             self.notes[node] = text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..schedules import Replay, StepError, Trace, TraceError, from_python
@@ -21,15 +22,18 @@ class Pending:
         The first step that does not apply, and all after it.
     reason : str
         The reason why the first one does not apply.
+    notes : mapping of int to str
+        The notes on the states after them, by the number of pending steps before the state.
     """
 
     before: Trace = field(default_factory=Trace)
     steps: tuple[TraceStep, ...] = ()
     reason: str = ""
+    notes: Mapping[int, str] = field(default_factory=dict[int, str])
 
     @classmethod
-    def of(cls, trace: Trace, outcome: Replay) -> Pending:
-        """Return the pending steps of a replay of a trace."""
+    def of(cls, trace: Trace, outcome: Replay, notes: Mapping[int, str] | None = None) -> Pending:
+        """Return the pending steps of a replay of a trace, with its notes on their states."""
         if outcome.error is None:
             return cls()
         applied = outcome.state.trace
@@ -37,7 +41,9 @@ class Pending:
             applied = Trace(trace.steps[: outcome.done])
         problems = outcome.error.problems if isinstance(outcome.error, StepError) else ()
         reason = next((problem.message for problem in problems), outcome.error.message)
-        return cls(applied, outcome.pending, reason.partition("\n")[0])
+        done = outcome.done
+        left = {count - done: note for count, note in (notes or {}).items() if count > done}
+        return cls(applied, outcome.pending, reason.partition("\n")[0], left)
 
     def after(self, trace: Trace) -> Trace:
         """Return a trace with the pending steps at the end.
@@ -64,7 +70,13 @@ class Pending:
         kept = [k for k in range(start, start + len(self.steps)) if k not in removed]
         position = {k: k for k in range(start)} | {k: start + n for n, k in enumerate(kept)}
         steps = (Trace.renumbered(self.steps[k - start], position) for k in kept)
-        return replace(self, steps=tuple(steps), reason="")
+        counts = {k - start + 1: n + 1 for n, k in enumerate(kept)}
+        notes = {counts[count]: note for count, note in self.notes.items() if count in counts}
+        return replace(self, steps=tuple(steps), reason="", notes=notes)
+
+    def notes_after(self, trace: Trace) -> dict[int, str]:
+        """Return the notes by the number of steps of the trace that :meth:`after` returns."""
+        return {len(trace) + count: note for count, note in self.notes.items()}
 
 
 def with_line(trace: Trace, index: int, text: str) -> Trace:

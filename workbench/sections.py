@@ -38,6 +38,10 @@ class DisplayedSession(Protocol):
     records: MeasurementRecords
     jumps: dict[str, str]
 
+    def notes(self) -> dict[int, str]:
+        """Return the notes on the states of the trace, by the number of steps before each."""
+        ...
+
     @property
     def view(self) -> PageView:
         """The view of the page that the update is for."""

@@ -20,10 +20,12 @@ from ..schedules.targets import program_target
 from ..target.target import Target
 from . import protocol
 from .bench import Bench
+from .default_rules import path_to
 from .history_view import NoteError
 from .jobs import Progress
 from .lowered_texts import LoweredTexts
 from .measurement_records import MeasurementRecords
+from .noted_trace import saved_trace
 from .page_view import PageView
 from .protocol import VERSION, Document, Update
 from .requests import (
@@ -282,7 +284,7 @@ class Session(Runs, RuleSteps, TraceEdits):
         with self._moves():
             self.schedule.retarget(target)
             if trace is not None:
-                self._replay(trace)
+                self._replay(trace, self.notes())
         if self.measure_options.threads > self._bench.threads:
             self.measure_options = replace(self.measure_options, threads=0)
         self._sync_selection()
@@ -307,10 +309,13 @@ class Session(Runs, RuleSteps, TraceEdits):
         self.history_view.set_note(node, text)
 
     def _save(self, kind: str) -> None:
-        trace = self.schedule.trace.pruned()
         stem = self.stem
+        trace, notes = saved_trace(
+            self.schedule.trace, self.history_view.notes_on(path_to(self.schedule))
+        )
         if kind == "json":
-            self.view.saved = Document(f"{stem}.trace.jsonl", "json", to_json(trace) + "\n")
+            text = to_json(trace, notes) + "\n"
+            self.view.saved = Document(f"{stem}.trace.jsonl", "json", text)
         else:
             self.view.saved = Document(f"{stem}.py", "python", to_python(trace) + "\n")
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from ..schedules import Trace, from_json
+from collections.abc import Mapping
+
+from ..schedules import Trace, from_json, notes_from_json
+from .default_rules import path_to
 from .editor import Editor
+from .history_view import checked_note
 from .pending import Pending, with_line
 from .requests import EditGroup, EditTrace
 from .serialization import ProtocolError
@@ -14,7 +18,16 @@ class TraceEdits(Editor):
     """An editor that replays an edited trace on the initial state."""
 
     def _load(self, text: str) -> None:
-        self._replay(from_json(text))
+        notes = {count: checked_note(note) for count, note in notes_from_json(text).items()}
+        self._replay(from_json(text), {count: note for count, note in notes.items() if note})
+
+    def notes(self) -> dict[int, str]:
+        """Return the notes on the states from the root to the head, and on the pending ones.
+
+        They are numbered by the steps before each, as in the trace with the pending steps.
+        """
+        own = self.history_view.notes_on(path_to(self.schedule))
+        return {**own, **self.document.pending.notes_after(self.schedule.trace)}
 
     def _edit_group(self, request: EditGroup) -> None:
         """Replace a composite step of the trace, and replay the trace from the initial state."""
@@ -36,28 +49,37 @@ class TraceEdits(Editor):
         if request.action == "change":
             if not 0 <= request.index < len(whole):
                 raise ProtocolError(f"no step {request.index} in the trace")
-            self._replay(with_line(whole, request.index, request.text))
+            self._replay(with_line(whole, request.index, request.text), self.notes())
             return
         if not pending.steps:
             raise ProtocolError("no steps are pending")
         match request.action:
             case "resume":
-                self._replay(whole)
+                self._replay(whole, self.notes())
             case "skip":
-                self._replay(pending.skipped().after(trace))
+                self.document.pending = pending.skipped()
+                self._replay(self.document.pending.after(trace), self.notes())
             case "discard":
                 self.document.pending = Pending()
                 self._announce(f"{len(pending.steps)} pending steps discarded", "info")
 
-    def _replay(self, trace: Trace) -> None:
-        """Replay a trace on the initial state, and keep the steps that do not apply as pending."""
+    def _replay(self, trace: Trace, notes: Mapping[int, str] | None = None) -> None:
+        """Replay a trace on the initial state, and keep the steps that do not apply as pending.
+
+        States with notes, by the number of steps before each, become versions of the history.
+        """
+        notes = notes or {}
         before = self.state.module
         start = self.schedule.head.id
         root = next(node for node in self.schedule.history if node.parent is None)
         self.schedule.goto(root.id)
-        outcome = self.schedule.replay(trace)
+        outcome = self.schedule.replay(trace, versions=notes.keys())
         self._jumped_from(start)
-        self.document.pending = Pending.of(trace, outcome)
+        self.document.pending = Pending.of(trace, outcome, notes)
+        states = {len(node.state.trace): node.id for node in path_to(self.schedule)}
+        noted = {0: 0, **{count: len(state.trace) for count, state in outcome.versions}}
+        for count in noted.keys() & notes.keys():
+            self.history_view.set_note(states[noted[count]], notes[count])
         self._sync_selection()
         total = f"{outcome.done} of {len(trace)} steps"
         if outcome.error is None:

@@ -114,7 +114,7 @@ class ViewDiff:
     def _copy(self, session: DisplayedSession) -> TraceCopy:
         """Return the lines of the trace as a file that differ from those of the last one."""
         trace = session.document.pending.after(session.schedule.trace)
-        before, self._copied = self._copied, to_json(trace).splitlines()
+        before, self._copied = self._copied, to_json(trace, session.notes()).splitlines()
         pairs = enumerate(zip(before, self._copied, strict=False))
         different = (k for k, (old, new) in pairs if old != new)
         keep = next(different, min(len(before), len(self._copied)))

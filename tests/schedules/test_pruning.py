@@ -37,6 +37,18 @@ def test_unused_queries_are_dropped() -> None:
     assert structural_equal(again.module, sch.module)
 
 
+def test_steps_are_kept_on_request() -> None:
+    sch = Schedule(parse(MATMUL))
+    sch.get_loop("k")
+    sch.get_block("mm")
+    sch.unroll("j")
+    ops = [s.op for s in sch.trace.pruned([1]).steps]
+    assert ops == [s.op for s in sch.trace.steps if s.op != "get_loop"]
+    assert [s.op for s in sch.trace.pruned(range(len(sch.trace))).steps] == [
+        s.op for s in sch.trace.steps
+    ]
+
+
 def test_results_of_groups_are_used() -> None:
     sch = Schedule(parse(MATMUL))
     with sch.composite("search"):

@@ -10,6 +10,7 @@ import pytest
 from tilewright.errors import TilewrightError
 from tilewright.ir.script import parse, to_text
 from tilewright.schedules import (
+    PrefixMemo,
     ResultOf,
     Schedule,
     State,
@@ -21,6 +22,7 @@ from tilewright.schedules import (
     UnknownStepError,
     from_json,
     from_python,
+    notes_from_json,
     replay,
     to_json,
     to_python,
@@ -284,6 +286,75 @@ def test_an_inserted_step_extends_a_group_around_it(index, group):
     assert again.head.id == sch.head.id
 
 
+def test_notes_are_fields_of_lines_that_older_versions_ignore():
+    """The trace with notes is the same, and has the note of a group on the line of the group."""
+    trace = grouped().trace
+    notes = {0: "as written", 2: "loops", 5: 'tile "4 x 8"\n\u00e9', len(trace): "vectors"}
+    text = to_json(trace, notes)
+    assert from_json(text) == trace
+    assert notes_from_json(text) == notes
+    lines = [json.loads(line) for line in text.splitlines()]
+    noted = [line.get("op", line.get("group", "")) for line in lines if "note" in line]
+    assert noted == ["", "get_loops", "tile", "vectorize"]
+    assert [{k: v for k, v in line.items() if k != "note"} for line in lines] == [
+        json.loads(line) for line in to_json(trace).splitlines()
+    ]
+
+
+def test_a_trace_without_notes_has_none():
+    assert notes_from_json(to_json(tiled().trace)) == {}
+    assert to_json(tiled().trace, {}) == to_json(tiled().trace)
+
+
+def test_notes_inside_a_group_are_those_of_the_state_after_it():
+    lines = [json.loads(line) for line in to_json(grouped().trace).splitlines()]
+    assert lines[3]["group"] == "tile"
+    for line, note in zip(lines[3:7], ("group", "first", "second", "third"), strict=True):
+        line["note"] = note
+    text = "\n\n".join(map(json.dumps, lines))
+    assert notes_from_json(text) == {5: "group\nfirst\nsecond\nthird"}
+
+
+@pytest.mark.parametrize("note", [3, None, ["x"], {"text": "x"}, False])
+def test_a_note_that_is_not_a_text_is_an_error(note):
+    trace = Trace((TraceStep("get_block", (("name", "mm"),)),))
+    header, line = to_json(trace).splitlines()
+    text = "\n".join([header, json.dumps({**json.loads(line), "note": note})])
+    with pytest.raises(TraceError, match='line 2: "note" must be a string'):
+        notes_from_json(text)
+    assert from_json(text) == trace
+
+
+def test_states_become_versions_on_request():
+    """Their ids are those of the versions of the schedule that recorded the trace."""
+    sch = grouped()
+    wanted = [n for n in sch.history if len(n.state.trace) in (2, 5)]
+    again = schedule(MATMUL)
+    outcome = again.replay(sch.trace, versions={5, 2, 3})
+    assert [count for count, _ in outcome.versions] == [2, 5]  # 3 is inside the group
+    assert [n.id for n in again.history][1:] == [*(n.id for n in wanted), sch.head.id]
+    assert again.undo().id == wanted[1].id
+
+
+def test_versions_of_a_trace_that_stops_are_those_of_applied_steps():
+    trace = grouped().trace.changed(6, loop=7)
+    again = schedule(MATMUL)
+    outcome = again.replay(trace, versions=range(20))
+    assert outcome.error is not None
+    assert [count for count, _ in outcome.versions] == [1, 2, 5, 6]
+    assert len(again.history) == 5
+    skipped = schedule(MATMUL).replay(trace, skip=True, versions={7})
+    assert [count for count, _ in skipped.versions] == [7]
+
+
+def test_a_memo_returns_the_same_versions():
+    sch, memo = grouped(), PrefixMemo()
+    root = sch.history[0].state
+    first, second = (replay(root, sch.trace, memo=memo, versions={2, 5, 7}) for _ in range(2))
+    assert [c for c, _ in first.versions] == [c for c, _ in second.versions] == [2, 5, 7]
+    assert all(a is b for (_, a), (_, b) in zip(first.versions, second.versions, strict=True))
+
+
 def test_an_edited_group_is_not_folded():
     trace = grouped().trace.changed(2, factors=(None, 2))
     assert trace.groups[0].edited
@@ -495,7 +566,7 @@ def test_a_replay_needs_a_state_and_a_trace():
         sch.replay("trace")
 
 
-@pytest.mark.parametrize("read", [from_json, from_python])
+@pytest.mark.parametrize("read", [from_json, from_python, notes_from_json])
 @pytest.mark.parametrize(
     "text",
     [None, 5, b"x", "", "[" * 100_000, '{"a":' * 20_000, "9" * 100_000, "\ud800", "\0", "(" * 5000],

@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from tilewright.workbench.default_rules import path_to
+
+from tests.workbench.conftest import MATMUL
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.workbench.conftest import Client
 
 
@@ -94,3 +100,95 @@ def test_invalid_trace_file_is_a_named_error(matmul: Client) -> None:
     update = matmul.send("load", text="hello", notes={})
     assert update.problems is not None
     assert update.problems[0].title == "Trace error"
+
+
+def noted(connect: Callable[..., Client], texts: dict[int, str]) -> Client:
+    """Open a session with two steps, and notes on the states before and after each."""
+    client = connect(MATMUL)
+    client.select_loop("j")
+    client.apply("split", "(None, 8)")
+    client.apply("vectorize")
+    for number, text in texts.items():
+        node = client.session.schedule.history[number].id
+        client.send("set_note", node=node, text=text)
+    return client
+
+
+def notes(client: Client) -> list[str]:
+    history = client.session.history_view.history(client.session.schedule, "")
+    return [node.note for node in history.nodes]
+
+
+def test_notes_are_saved_and_loaded_with_the_trace(connect: Callable[..., Client]) -> None:
+    texts = {0: "as written", 1: "8 columns", 2: "<b>vectors</b>\nof 8"}
+    first, second = noted(connect, texts), connect(MATMUL)
+    second.send("load", text=saved(first, "json"), notes={})
+    assert notes(second) == list(texts.values())
+    ids = [node.id for node in first.session.schedule.history]
+    assert [node.id for node in second.session.schedule.history] == ids
+    assert saved(second, "json") == saved(first, "json")
+    assert "vectors" not in saved(first, "python")
+
+
+def test_a_state_without_a_note_is_not_a_version(connect: Callable[..., Client]) -> None:
+    first, second = noted(connect, {2: "vectors"}), connect(MATMUL)
+    second.send("load", text=saved(first, "json"), notes={})
+    assert notes(second) == ["", "vectors"]
+
+
+def test_a_file_without_notes_keeps_those_of_the_session(matmul: Client) -> None:
+    split_and_vectorize(matmul)
+    text = saved(matmul, "json")
+    matmul.send("set_note", node=matmul.session.schedule.head.id, text="fast")
+    matmul.send("load", text=text, notes={})
+    assert notes(matmul) == ["", "", "fast"]
+
+
+def test_a_note_that_is_too_long_loads_nothing(connect: Callable[..., Client]) -> None:
+    text = saved(noted(connect, {1: "x", 2: "y"}), "json").replace('"y"', f'"{"y" * 3000}"')
+    client = connect(MATMUL)
+    client.send("load", text=text, notes={})
+    assert "the note has 3000 characters" in client.session.shown.problems[0].message
+    assert notes(client) == [""]
+
+
+def test_notes_on_pending_steps_return_when_they_apply(connect: Callable[..., Client]) -> None:
+    texts = {0: "as written", 1: "8 columns", 2: "vectors"}
+    lines = saved(noted(connect, texts), "json").splitlines()
+    split = next(k for k, line in enumerate(lines) if '"op": "split"' in line)
+    lines[split] = lines[split].replace("8]", "0]")
+    client = connect(MATMUL)
+    update = client.send("load", text="\n".join(lines), notes={})
+    assert notes(client)[0] == "as written"
+    assert "8 columns" not in notes(client)
+    assert update.copy is not None
+    assert "8 columns" in "\n".join(update.copy.lines)
+    head = client.session.schedule.head.id
+    text = "j_0, j_1 = sch.split(loop=j, factors=(None, 8))"
+    client.send("edit_trace", action="change", index=split - 1, text=text, head=head)
+    path = [node.id for node in path_to(client.session.schedule)]
+    found = [client.session.history_view.notes[node] for node in path]
+    assert found == list(texts.values())
+
+
+def test_the_note_on_a_skipped_step_is_removed(connect: Callable[..., Client]) -> None:
+    lines = saved(noted(connect, {1: "8 columns", 2: "vectors"}), "json").splitlines()
+    lines[-1] = lines[-1].replace('"vectorize"', '"teleport"')
+    lines.append(
+        json.dumps({"op": "unroll", "args": {"loop": {"ref": [2, 2]}}, "note": "unrolled"})
+    )
+    client = connect(MATMUL)
+    client.send("load", text="\n".join(lines), notes={})
+    head = client.session.schedule.head.id
+    client.send("edit_trace", action="skip", index=0, text="", head=head)
+    assert sorted(filter(None, notes(client))) == ["8 columns", "unrolled"]
+
+
+def test_notes_return_with_the_copy_of_the_browser(connect: Callable[..., Client]) -> None:
+    """Those on states that the replay alone would not create, and those of other branches."""
+    texts = {0: "as written", 1: "8 columns", 2: "vectors"}
+    first, second = noted(connect, texts), connect(MATMUL)
+    update = first.hello()
+    assert update.copy is not None
+    second.send("load", text="\n".join(update.copy.lines), notes=update.copy.notes)
+    assert notes(second) == list(texts.values())
