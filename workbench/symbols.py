@@ -80,7 +80,7 @@ def samples_of(
     samples: dict[str, int] = {}
     for symbol in symbols_of(function):
         hint = next(iter(likely.get(symbol.name, ())), DEFAULT_SAMPLE)
-        default = from_caller.get(symbol.name) or hint
+        default = from_caller.get(symbol.name, hint)
         samples[symbol.name] = chosen.get((function.name, symbol.name), legal(symbol, default))
     return samples
 

@@ -9,6 +9,8 @@ import pytest
 from tilewright.ir.script import parse
 from tilewright.workbench.symbols import samples_of, symbols_view
 
+from tests.workbench.conftest import NETWORK
+
 if TYPE_CHECKING:
     from tests.workbench.conftest import Client
 
@@ -25,6 +27,11 @@ def test_samples_depend_on_the_caller_and_the_range(network: Client) -> None:
     assert update.symbols.rows[0].sample == 12
     network.send("open", function="twice")
     assert network.session.samples(network.session.function) == {"n": 12}
+
+
+def test_a_caller_without_rows_determines_the_sizes_of_its_kernels() -> None:
+    program = parse(NETWORK.replace("lower=1", "lower=0"))
+    assert samples_of(program, program.prim("twice"), {("main", "n"): 0}) == {"n": 0}
 
 
 def test_status_of_a_fact_depends_on_its_discharge(network: Client) -> None:
