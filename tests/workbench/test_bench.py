@@ -157,10 +157,10 @@ def run(client: Client, action: str, n: int) -> None:
 def test_the_smallest_sizes_are_compared_and_measured(connect, n: int) -> None:
     client = connect(SCALED)
     run(client, "compile", n)
-    assert client.session.shown.problems == ()
-    assert client.session.shown.verdict.agrees
+    assert client.session.document.problems == ()
+    assert client.session.document.verdict.agrees
     run(client, "measure", n)
-    assert client.session.shown.measurement.shapes == f"n = {n}"
+    assert client.session.document.measurement.shapes == f"n = {n}"
 
 
 @pytest.mark.parametrize("action", ["compile", "measure"])
@@ -171,13 +171,13 @@ def test_huge_sizes_are_a_problem_with_bytes_and_limit(connect, action: str, n: 
     peak_memory()
     before = peak_memory()
     run(client, action, n)
-    (problem,) = client.session.shown.problems
+    (problem,) = client.session.document.problems
     assert problem.title == "Out of memory"
     assert f"cannot allocate the {n * 64:,} bytes of shape ({n}, 16)" in problem.message
     assert f"at most {int(default_memory() * SHARE):,} bytes" in problem.message
     assert peak_memory() - before < GROWTH
     run(client, action, 5)
-    assert client.session.shown.problems == (problem,)
+    assert client.session.document.problems == (problem,)
     assert "Compiled" in outcome(client) or "Measured" in outcome(client)
 
 
@@ -207,8 +207,8 @@ def test_arrays_are_never_in_the_process_of_the_notebook(connect) -> None:
     before = peak_memory()
     for action in ("compile", "measure"):
         run(client, action, 1 << 19)
-        assert client.session.shown.problems == ()
-    assert client.session.shown.verdict.agrees
+        assert client.session.document.problems == ()
+    assert client.session.document.verdict.agrees
     assert peak_memory() - before < GROWTH
 
 
@@ -221,4 +221,4 @@ def test_other_inputs_of_the_user_are_interpreted_again(connect) -> None:
         x[...] = value  # the same array with other elements
         client.send("run", action="compile", function="")
         client.session.jobs.wait()
-        assert client.session.shown.verdict.agrees, client.session.shown.verdict.message
+        assert client.session.document.verdict.agrees, client.session.document.verdict.message

@@ -148,7 +148,7 @@ def test_a_note_that_is_too_long_loads_nothing(connect: Callable[..., Client]) -
     text = saved(noted(connect, {1: "x", 2: "y"}), "json").replace('"y"', f'"{"y" * 3000}"')
     client = connect(MATMUL)
     client.send("load", text=text, notes={})
-    assert "the note has 3000 characters" in client.session.shown.problems[0].message
+    assert "the note has 3000 characters" in client.session.document.problems[0].message
     assert notes(client) == [""]
 
 
