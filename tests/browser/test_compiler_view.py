@@ -99,9 +99,19 @@ def test_text_after_each_pass(page: Page) -> None:
     expect(text).to_have_attribute("aria-label", "realize_blocks of matmul")
     expect(text).not_to_contain_text("spatial(")
     page.get_by_role("button", name="Diff").click()
-    expect(page.locator(".tw-lowered .cm-line.is-removed").first).to_contain_text("spatial(")
+    removed = page.locator(".tw-lowered .cm-deletedLine")
+    expect(removed.first).to_contain_text("spatial(")
+    expect(page.locator(".cm-mergeView")).to_have_count(0)
+    page.get_by_role("button", name="Next change").click()
+    expect(removed.first).to_be_in_viewport()
     screenshot(page, "passes-diff")
     text.click(position={"x": 200, "y": 8})
+    page.keyboard.press("e")
+    expect(page.locator(".tw-lowered .cm-collapsedLines")).to_have_count(0)
+    page.keyboard.press("e")
+    page.keyboard.press("n")
+    page.keyboard.press("p")
+    expect(text).to_be_focused()
     page.keyboard.press("]")
     expect(picker).to_have_value("compact_buffers")
     page.keyboard.press("[")
@@ -116,6 +126,29 @@ def test_text_after_each_pass(page: Page) -> None:
     expect(text).to_have_attribute("aria-label", "assembly of matmul")
     expect(text).to_contain_text(".text", timeout=60_000)
     screenshot(page, "assembly")
+
+
+def test_both_texts_of_a_pass_are_beside_each_other_if_they_fit(page: Page) -> None:
+    page.set_viewport_size({"width": 2000, "height": 1050})
+    tab(page, "Passes")
+    page.get_by_label("Stage", exact=True).select_option("realize_blocks")
+    page.get_by_role("button", name="Diff").click()
+    before = page.get_by_role("textbox", name="realize_blocks of matmul, before")
+    after = page.get_by_role("textbox", name="realize_blocks of matmul, after")
+    expect(before).to_contain_text("spatial(")
+    expect(after).not_to_contain_text("spatial(")
+    left, right = box(before), box(after)
+    assert left["y"] == pytest.approx(right["y"], abs=1)
+    assert left["x"] < right["x"]
+    for name in ("JupyterLab Dark", "JupyterLab Light"):
+        theme(page, name)
+        screenshot(page, f"passes-beside-{name.split()[-1].lower()}")
+    before.locator(".cm-line").first.click()
+    page.keyboard.press("Control+f")
+    page.keyboard.type("spatial")
+    expect(page.locator(".tw-find [role=status]")).not_to_have_text("")
+    page.keyboard.press("Escape")
+    expect(before).to_be_focused()
 
 
 def test_blocked_step_shows_the_part_at_fault(page: Page) -> None:

@@ -14,8 +14,8 @@ ROUND_TRIPS = "performance.getEntriesByName('tw:round-trip').map((e) => [e.detai
 
 
 def code(page: Page) -> Locator:
-    """Return the text of the open function."""
-    return page.locator(".tw-code-text").last
+    """Return the text of the open function, not a small comparison in another part."""
+    return page.locator(".tw-code:not(.is-inline) .tw-code-text").last
 
 
 def select_loop(page: Page, name: str) -> None:

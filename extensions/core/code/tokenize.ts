@@ -73,7 +73,6 @@ const RULES: Readonly<Record<Language, readonly Rule[]>> = {
 
 /** Split a line into tokens, whose texts join to the line. */
 export function tokenize(line: string, language: Language = "script"): Token[] {
-  const rules = RULES[language];
   const tokens: Token[] = [];
   let at = 0;
   let plain = "";
@@ -82,7 +81,7 @@ export function tokenize(line: string, language: Language = "script"): Token[] {
     plain = "";
   };
   while (at < line.length) {
-    const token = match(rules, line, at);
+    const token = tokenAt(line, at, language);
     if (token === null) {
       plain += line.charAt(at++);
       continue;
@@ -95,8 +94,9 @@ export function tokenize(line: string, language: Language = "script"): Token[] {
   return tokens;
 }
 
-function match(rules: readonly Rule[], line: string, at: number): Token | null {
-  for (const [kind, pattern] of rules) {
+/** Return the token that starts at a column of a line, null if none does. */
+export function tokenAt(line: string, at: number, language: Language): Token | null {
+  for (const [kind, pattern] of RULES[language]) {
     pattern.lastIndex = at;
     const found = pattern.exec(line);
     if (found !== null && found[0] !== "") return { kind, text: found[0] };

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { LoweredView } from "../code/lowered";
+import { ChangeButtons, Comparison } from "../code/comparison";
 import type { TextTools } from "../code/tools";
 import type { Language } from "../code/tokenize";
 import { useWatch } from "../observable";
@@ -91,13 +91,14 @@ export function StagePane({ store, stage, tools, onChoose }: StageProps): JSX.El
         >
           Diff
         </button>
+        {before === null ? null : <ChangeButtons tools={tools} />}
         <span class="tw-stage-summary" title={stage.summary}>{stage.summary}</span>
       </div>
       <StageNotes text={text} store={store} before={before} />
-      <LoweredView
+      <Comparison
         label={`${stage.name} of ${open}`}
-        text={text.shown?.text ?? ""}
         before={before}
+        after={text.shown?.text ?? ""}
         language={LANGUAGES[stage.level]}
         tools={tools}
         onKeyDown={keys}
