@@ -16,6 +16,11 @@ const common = {
   legalComments: "none",
   logLevel: "warning",
   absWorkingDir: here,
+  // Parts of D3 for animations and colors, 30 kB, which the workbench does not use.
+  alias: {
+    "d3-interpolate": "./core/d3/interpolate.ts",
+    "d3-transition": "./core/d3/transition.ts",
+  },
 };
 
 const out = join(here, "..", "workbench", "static");

@@ -137,31 +137,6 @@ test("makes the loop tree one tab stop with arrow key navigation", async () => {
   expect(kernel.last()).toMatchObject({ type: "select", kind: "loop", uid: Number(markers()[1]?.dataset.uid) });
 });
 
-test("makes the graph one tab stop with arrow key navigation", async () => {
-  const cards = (): SVGElement[] => [...page.querySelectorAll<SVGElement>(".tw-card")];
-  expect(cards().filter((card) => card.getAttribute("tabindex") === "0")).toHaveLength(1);
-  expect(cards().filter((card) => card.hasAttribute("tabIndex"))).toEqual([]);
-  cards()[0]?.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }));
-  await flush();
-  expect(cards()[1]?.getAttribute("tabindex")).toBe("0");
-  expect(document.activeElement).toBe(cards()[1]);
-});
-
-test("counts the results of a graph search and focuses the first one with Enter", async () => {
-  const search = find(".tw-graph input[type=search]") as HTMLInputElement;
-  const searchFor = async (text: string): Promise<void> => {
-    search.value = text;
-    search.dispatchEvent(new Event("input", { bubbles: true }));
-    await flush();
-  };
-  await searchFor("no such operation");
-  expect(find(".tw-found").textContent).toBe("0 found");
-  await searchFor("softmax");
-  expect(find(".tw-found").textContent).toBe("1 found");
-  search.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
-  expect(document.activeElement?.getAttribute("class")).toContain("is-found");
-});
-
 test("undoes with the keyboard, except in text fields", () => {
   const count = kernel.sent.length;
   const press = (target: Element): boolean =>

@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Dock } from "../core/panels/dock";
-import { branchPath, ceiling, decades, measuredPoints } from "../core/panels/roofline_data";
+import { branchPath, ceiling, gridOf, logScale, measuredPoints } from "../core/panels/roofline_data";
 import { svgText } from "../core/ui/svg_file";
 import { connected, flush, useFakeTimers } from "./helpers";
 
@@ -82,8 +82,16 @@ test("computes points, ceilings, and ranges of the axes", () => {
   expect(measuredPoints(measurement)[0]?.intensity).toBeCloseTo(42.5 / 7.125);
   expect(ceiling(measurement.roof, 21, 1)).toBe(21);
   expect(ceiling(measurement.roof, 21, 100)).toBe(125);
-  expect(decades([0.5, 42])).toEqual([-1, 2]);
-  expect(decades([1])).toEqual([0, 1]);
+  expect(logScale([0.5, 42], [0, 300]).domain()).toEqual([0.1, 100]);
+  expect(logScale([0.5, 42], [0, 300])(1)).toBeCloseTo(100);
+  expect(logScale([1], [0, 1]).domain()).toEqual([1, 10]);
+  expect(logScale([3], [0, 1]).domain()).toEqual([1, 10]);
+});
+
+test("labels the powers of ten of a grid", () => {
+  const lines = gridOf(logScale([0.02, 5000], [0, 1]));
+  expect(lines.map(({ label }) => label).filter((label) => label !== "")).toEqual(["0.01", "0.1", "1", "10", "100", "1,000", "10,000"]);
+  expect(gridOf(logScale([2, 5], [0, 1])).map(({ label }) => label)).toEqual(["1", "", "", "", "", "", "", "", "", "10"]);
 });
 
 test("a saved drawing contains its size and namespace", async () => {

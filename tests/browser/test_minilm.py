@@ -42,14 +42,18 @@ def test_graph_and_loops_side_by_side(page: Page) -> None:
     cards = page.locator(".tw-card")
     assert 5 < cards.count() <= 60
     expect(page.locator(".tw-graph-svg")).to_contain_text("layer.0")
-    page.locator(".tw-card[tabindex='0']").focus()
+    cards.first.click()
+    page.keyboard.press("Home")
     page.keyboard.press("ArrowDown")
     expect(cards.nth(1)).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator(".tw-selected")).to_contain_text("operation")
     page.locator(".tw-graph").get_by_label("Find an operation").fill(KERNEL)
-    expect(page.locator(".tw-card.is-found").first).to_be_visible()
-    page.locator(".tw-card.is-found").first.click()
+    page.keyboard.press("Enter")
+    found = page.locator(".tw-card.is-found").first
+    expect(found).to_be_focused()
+    expect(found).to_be_in_viewport()
+    found.click()
     expect(page.locator(".tw-card.tw-card-kernel").first).to_be_visible()
 
 

@@ -1,3 +1,5 @@
+import { extent, quantile } from "d3-array";
+import { scaleLinear } from "d3-scale";
 import type { JSX } from "preact";
 import { useWatch } from "../observable";
 import type { Measurement } from "../protocol";
@@ -208,16 +210,18 @@ function Total({ measurement }: { measurement: Measurement }): JSX.Element {
   );
 }
 
+/** The share of the samples up to which the strip extends; slower ones are drawn at its end. */
+const SHOWN = 0.98;
+
 /** A strip plot of all samples with the median. */
 function Strip({ samples, median }: { samples: readonly number[]; median: number }): JSX.Element {
-  const sorted = [...samples].sort((a, b) => a - b);
-  const low = sorted[0] ?? 0;
-  const high = sorted[Math.floor(sorted.length * 0.98)] ?? low + 1;
-  const at = (value: number): number => 4 + (252 * (Math.min(value, high) - low)) / Math.max(high - low, 1e-9);
+  const [low = 0, most = 1] = extent(samples);
+  const high = quantile(samples, SHOWN) ?? most;
+  const at = scaleLinear().domain([low, Math.max(high, low + 1e-9)]).range([4, 256]).clamp(true);
   return (
-    <svg class="tw-strip" viewBox="0 0 260 34" role="img" aria-label={`Samples from ${duration(low)} to ${duration(high)}`}>
+    <svg class="tw-strip" viewBox="0 0 260 34" role="img" aria-label={`Samples from ${duration(low)} to ${duration(most)}, ${percent(SHOWN)} of them to ${duration(high)}`}>
       <line x1="4" x2="256" y1="20" y2="20" />
-      {sorted.map((value, index) => (
+      {samples.map((value, index) => (
         <line key={index} class="tw-tick" x1={at(value)} x2={at(value)} y1="8" y2="20" />
       ))}
       <line class="tw-median" x1={at(median)} x2={at(median)} y1="4" y2="23" />

@@ -1,3 +1,4 @@
+import type { Scale } from "d3-scale";
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { useWatch } from "../observable";
@@ -7,7 +8,7 @@ import { digits, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { saveSvg } from "../ui/svg_file";
 import type { Panel } from "./panel";
-import { boundText, branchPath, ceiling, decades, measuredPoints, type Measured, type PathPoint, type Point } from "./roofline_data";
+import { boundText, branchPath, ceiling, gridOf, logScale, measuredPoints, type Measured, type PathPoint, type Point } from "./roofline_data";
 import { stateName } from "./states";
 
 const WIDTH = 460;
@@ -87,25 +88,23 @@ function Chart({ chart, roof, points, path, traced, name }: ChartProps): JSX.Ele
   const memory = roof.levels.at(-1)?.gbytes ?? 1;
   const all: readonly Point[] = [...points, ...path];
   const ridge = roof.gflops / memory;
-  const [left, right] = decades([...all.map((point) => point.intensity), ridge / 4, ridge * 4]);
-  const [bottom, top] = decades([...all.map((point) => point.gflops), roof.gflops]);
-  const x = (value: number): number => MARGIN.left + ((Math.log10(value) - left) / (right - left)) * (WIDTH - MARGIN.left - MARGIN.right);
-  const y = (value: number): number => HEIGHT - MARGIN.bottom - ((Math.log10(value) - bottom) / (top - bottom)) * (HEIGHT - MARGIN.top - MARGIN.bottom);
-  const line = path.map((point, index) => `${index === 0 ? "M" : "L"}${x(point.intensity).toFixed(1)} ${y(point.gflops).toFixed(1)}`).join("");
+  const x = logScale([...all.map((point) => point.intensity), ridge / 4, ridge * 4], [MARGIN.left, WIDTH - MARGIN.right]);
+  const y = logScale([...all.map((point) => point.gflops), roof.gflops], [HEIGHT - MARGIN.bottom, MARGIN.top]);
+  const curve = (corners: readonly Omit<Point, "kernel">[]): string => corners.map((point) => `${x(point.intensity).toFixed(1)},${y(point.gflops).toFixed(1)}`).join(" ");
+  const [from, to] = x.domain();
   return (
     <svg class="tw-roofline-chart" viewBox={`0 0 ${String(WIDTH)} ${String(HEIGHT)}`} role="img" aria-label={description(roof, points, path, traced)} ref={chart}>
-      <Axes x={x} y={y} powers={{ left, right, bottom, top }} />
+      <Axes x={x} y={y} />
       <clipPath id="tw-roofline-clip">
         <rect x={MARGIN.left} y={MARGIN.top} width={WIDTH - MARGIN.left - MARGIN.right} height={HEIGHT - MARGIN.top - MARGIN.bottom} />
       </clipPath>
       <g clip-path="url(#tw-roofline-clip)">
         {roof.levels.map((level, index) => {
-          const [from, to] = [10 ** left, 10 ** right];
           const bend = Math.min(to, Math.max(from, roof.gflops / level.gbytes));
-          const corners = [from, bend, to].map((at) => `${x(at).toFixed(1)},${y(ceiling(roof, level.gbytes, at)).toFixed(1)}`);
-          return <polyline key={level.name} class={`tw-roof tw-roof-${String(roof.levels.length - 1 - index)}`} points={corners.join(" ")} />;
+          const corners = [from, bend, to].map((intensity) => ({ intensity, gflops: ceiling(roof, level.gbytes, intensity) }));
+          return <polyline key={level.name} class={`tw-roof tw-roof-${String(roof.levels.length - 1 - index)}`} points={curve(corners)} />;
         })}
-        {path.length > 1 ? <path class="tw-roofline-path" d={line} /> : null}
+        {path.length > 1 ? <polyline class="tw-roofline-path" points={curve(path)} /> : null}
       </g>
       {path.slice(0, -1).map((point) => (
         <circle key={point.state} class="tw-roofline-earlier" cx={x(point.intensity)} cy={y(point.gflops)} r="4">
@@ -133,30 +132,23 @@ function Label({ x, y, text }: { x: number; y: number; text: string }): JSX.Elem
   );
 }
 
-interface AxesProps {
-  readonly x: (value: number) => number;
-  readonly y: (value: number) => number;
-  readonly powers: { readonly left: number; readonly right: number; readonly bottom: number; readonly top: number };
-}
-
-function Axes({ x, y, powers }: AxesProps): JSX.Element {
-  const { left, right, bottom, top } = powers;
+function Axes({ x, y }: { x: Scale; y: Scale }): JSX.Element {
   const base = HEIGHT - MARGIN.bottom;
   return (
     <g>
-      {range(left, right).map((power) => (
-        <g key={power}>
-          <line class="tw-roofline-grid" x1={x(10 ** power)} x2={x(10 ** power)} y1={MARGIN.top} y2={base} />
-          <text x={x(10 ** power)} y={base + 15} text-anchor="middle">
-            {tick(power)}
+      {gridOf(x).map(({ value, label }) => (
+        <g key={value}>
+          <line class={gridClass(label)} x1={x(value)} x2={x(value)} y1={MARGIN.top} y2={base} />
+          <text x={x(value)} y={base + 15} text-anchor="middle">
+            {label}
           </text>
         </g>
       ))}
-      {range(bottom, top).map((power) => (
-        <g key={power}>
-          <line class="tw-roofline-grid" x1={MARGIN.left} x2={WIDTH - MARGIN.right} y1={y(10 ** power)} y2={y(10 ** power)} />
-          <text x={MARGIN.left - 6} y={y(10 ** power) + 4} text-anchor="end">
-            {tick(power)}
+      {gridOf(y).map(({ value, label }) => (
+        <g key={value}>
+          <line class={gridClass(label)} x1={MARGIN.left} x2={WIDTH - MARGIN.right} y1={y(value)} y2={y(value)} />
+          <text x={MARGIN.left - 6} y={y(value) + 4} text-anchor="end">
+            {label}
           </text>
         </g>
       ))}
@@ -170,12 +162,8 @@ function Axes({ x, y, powers }: AxesProps): JSX.Element {
   );
 }
 
-function range(first: number, last: number): number[] {
-  return Array.from({ length: last - first + 1 }, (_, index) => first + index);
-}
-
-function tick(power: number): string {
-  return power < 0 ? (10 ** power).toFixed(-power) : (10 ** power).toLocaleString("en");
+function gridClass(label: string): string {
+  return label === "" ? "tw-roofline-grid is-minor" : "tw-roofline-grid";
 }
 
 /** The legend: the roofs with their rates, and the marks. */

@@ -1,3 +1,5 @@
+import { extent } from "d3-array";
+import { scaleLog, type Scale } from "d3-scale";
 import type { History, Measurement, MeasurementRecord, Roof } from "../protocol";
 
 /** A kernel in the roofline: operations per byte, and GFLOP/s. */
@@ -58,9 +60,16 @@ export function boundText(bound: string): string {
   return bound === "operations" ? "limited by the operations" : `limited by the reads from ${bound === "memory" ? "memory" : `the ${bound}`}`;
 }
 
-/** Return a range of whole powers of ten that contains all values, which are positive. */
-export function decades(values: readonly number[]): readonly [number, number] {
-  const low = Math.floor(Math.log10(Math.min(...values)));
-  const high = Math.ceil(Math.log10(Math.max(...values)));
-  return [low, Math.max(high, low + 1)];
+/** Return a logarithmic scale from the power of ten below all values, which are positive, to the one above. */
+export function logScale(values: readonly number[], range: readonly [number, number]): Scale {
+  const [least = 1, most = 10] = extent(values);
+  const scale = scaleLog().domain([least, most]).nice().range(range);
+  const [low, high] = scale.domain();
+  return high > low ? scale : scale.domain([low, low * 10]);
+}
+
+/** Return the values of the lines of a grid, with labels at powers of ten. */
+export function gridOf(scale: Scale): { readonly value: number; readonly label: string }[] {
+  const label = scale.tickFormat(1, (value) => value.toLocaleString("en", { maximumFractionDigits: 9 }));
+  return scale.ticks().map((value) => ({ value, label: label(value) }));
 }

@@ -1,0 +1,140 @@
+import type { JSX } from "preact";
+import { memo } from "../ui/memo";
+import type { Heat } from "../overlay";
+import type { GraphView as Graph } from "../protocol";
+import { percent } from "../ui/format";
+import type { Card, Folded } from "./fold";
+import { routePath, type Layout } from "./layout";
+import { clipped, isSmall } from "./sizes";
+
+export interface CardActions {
+  readonly onSelect: (uid: number) => void;
+  readonly onHover: (uid: number | null) => void;
+  readonly onOpen: (callee: string) => void;
+  readonly onToggle: (key: string) => void;
+  readonly onActive: (index: number) => void;
+}
+
+interface CardsProps extends CardActions {
+  readonly graph: Graph;
+  readonly heat: Heat | null;
+  readonly linked: ReadonlySet<string>;
+  readonly openFunction: string;
+  readonly shown: Folded;
+  readonly layout: Layout;
+  /** The keys of the cards with the selection, and of those that match the search; null without a search. */
+  readonly chosen: ReadonlySet<string>;
+  readonly found: ReadonlySet<string> | null;
+  /** The number of the card that is a tab stop. */
+  readonly tabStop: number;
+}
+
+/** The opacity of the color of a card that takes the entire call; the text on it stays readable. */
+const MAX_HEAT = 0.55;
+
+/** The edges and cards of the diagram. */
+export const Cards = memo(function Cards(props: CardsProps): JSX.Element {
+  const { shown, layout, chosen } = props;
+  return (
+    <>
+      <g aria-hidden="true">
+        {layout.routes.map(({ edge, points }) => (
+          <path
+            key={`${edge.from}>${edge.to}`}
+            class={`tw-edge${chosen.has(edge.from) || chosen.has(edge.to) ? " is-near" : ""}`}
+            d={routePath(points)}
+          />
+        ))}
+      </g>
+      {shown.cards.map((card, index) => (
+        <CardShape key={card.key} {...props} card={card} index={index} />
+      ))}
+    </>
+  );
+});
+
+interface CardProps extends CardsProps {
+  readonly card: Card;
+  readonly index: number;
+}
+
+function CardShape(props: CardProps): JSX.Element | null {
+  const { card, layout } = props;
+  const place = layout.boxes.get(card.key);
+  if (!place) return null;
+  const { share, kernels } = heatOf(card, props.heat);
+  const act = (): void => {
+    if (card.kind === "group") props.onToggle(card.path.join("/"));
+    else if (card.members[0]) props.onSelect(card.members[0].uid);
+  };
+  const openIt = (): void => {
+    const callee = card.members[0]?.callee;
+    const called = callee === "" || callee === undefined ? kernels[0] : callee;
+    if (card.kind !== "group" && called !== undefined) props.onOpen(called);
+  };
+  const title = isSmall(card) ? `${card.title} ${card.members[0]?.name ?? ""}` : card.title;
+  const label = `${title}, ${card.detail}${share > 0 ? `, ${percent(share)} of the call` : ""}`;
+  return (
+    <g
+      role="treeitem"
+      class={cardClass(props)}
+      transform={`translate(${place.x.toFixed(1)} ${place.y.toFixed(1)})`}
+      tabindex={props.index === props.tabStop ? 0 : -1}
+      data-roving={props.index}
+      data-name={card.members[0]?.name}
+      aria-label={card.kind === "group" ? `${label}, folded` : label}
+      aria-level={Math.max(1, card.path.length)}
+      aria-selected={props.chosen.has(card.key)}
+      {...(card.kind === "group" ? { "aria-expanded": false } : {})}
+      onFocus={() => props.onActive(props.index)}
+      onClick={act}
+      onDblClick={openIt}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        act();
+      }}
+      onPointerEnter={() => props.onHover(card.members[0]?.uid ?? null)}
+      onPointerLeave={() => props.onHover(null)}
+    >
+      <title>{`${card.path.join(" › ")}\n${label}${kernels.length > 0 ? `\nkernel ${kernels.join(", ")}` : ""}`}</title>
+      {card.kind === "group" ? (
+        <rect class="tw-card-stack" x="4" y="4" width={place.width} height={place.height} rx="7" />
+      ) : null}
+      <rect class="tw-card-box" width={place.width} height={place.height} rx={isSmall(card) ? place.height / 2 : 7} />
+      {share > 0 ? <rect class="tw-card-heat" width={place.width} height={place.height} rx="7" style={{ opacity: share * MAX_HEAT }} /> : null}
+      <text class="tw-card-title" x={isSmall(card) ? 12 : 11} y="16">
+        {isSmall(card) ? `${card.members[0]?.name ?? card.title}  ${card.detail}` : clipped(card.title, 24)}
+      </text>
+      {isSmall(card) ? null : (
+        <text class="tw-card-detail" x="11" y="30">
+          {clipped(card.detail, 27)}
+        </text>
+      )}
+      {share > 0 ? (
+        <text class="tw-card-share" x={place.width - 8} y="30" text-anchor="end">
+          {percent(share)}
+        </text>
+      ) : null}
+    </g>
+  );
+}
+
+function cardClass(props: CardProps): string {
+  const { card } = props;
+  const classes = ["tw-card", `tw-card-${card.kind}`];
+  if (props.chosen.has(card.key)) classes.push("is-selected");
+  if (card.members.some((node) => node.origins.some((origin) => props.linked.has(origin)))) classes.push("is-linked");
+  if (card.members.some((node) => node.callee !== "" && node.callee === props.openFunction)) classes.push("is-open");
+  if (props.found) classes.push(props.found.has(card.key) ? "is-found" : "is-dim");
+  return classes.join(" ");
+}
+
+/** Return the share of the call of the kernels that compute parts of a card, and their names. */
+function heatOf(card: Card, heat: Heat | null): { readonly share: number; readonly kernels: readonly string[] } {
+  if (!heat || heat.total <= 0) return { share: 0, kernels: [] };
+  const members = new Set(card.members.map((node) => node.uid));
+  const calls = heat.calls.filter((call) => call.uids.some((uid) => members.has(uid)));
+  const time = calls.reduce((sum, call) => sum + call.value, 0);
+  return { share: Math.min(1, time / heat.total), kernels: [...new Set(calls.map((call) => call.kernel))] };
+}

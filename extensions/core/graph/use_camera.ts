@@ -1,0 +1,114 @@
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { GraphView as Graph } from "../protocol";
+import { Camera, type Area } from "./camera";
+import type { Card, Folded } from "./fold";
+import type { Layout } from "./layout";
+import { placeFrame } from "./minimap";
+
+/** A value that outlives the renderings of a component. */
+export interface Ref<T> {
+  current: T;
+}
+
+interface CameraProps {
+  readonly view: Ref<HTMLDivElement | null>;
+  readonly frame: Ref<SVGRectElement | null>;
+  readonly camera: Ref<Camera | null>;
+  readonly layout: Layout;
+  readonly graph: Graph;
+  readonly shown: Folded;
+  readonly chosen: ReadonlySet<string>;
+  readonly selected: number | null;
+  readonly setActive: (change: (index: number) => number) => void;
+  readonly showHint: () => void;
+}
+
+/** Connect the camera with the layout and the selection, and return whether parts of the graph are hidden. */
+export function useCamera(props: CameraProps): boolean {
+  const { view, camera, layout, graph, selected } = props;
+  const latest = useRef(props);
+  latest.current = props;
+  const name = useRef("");
+  const [overflows, setOverflows] = useState(false);
+  const show = (): void => camera.current?.show(latest.current.layout, chosenArea(latest.current));
+  useLayoutEffect(() => {
+    const element = view.current;
+    if (!element) return undefined;
+    const canvas = element.querySelector(".tw-graph-canvas");
+    const created = new Camera(element, {
+      onMove: (transform, visible) => {
+        const { layout: now, frame, shown, setActive } = latest.current;
+        canvas?.setAttribute("transform", transform.toString());
+        placeFrame(frame.current, visible, now);
+        setOverflows(!contains(visible, { x: 0, y: 0, ...now }));
+        // The browser scrolls the page to a tab stop that is not visible.
+        if (!element.contains(document.activeElement)) setActive((index) => visibleCard(shown.cards, now, visible, index));
+      },
+      onPass: () => latest.current.showHint(),
+    });
+    camera.current = created;
+    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(show);
+    observer?.observe(element);
+    return () => {
+      observer?.disconnect();
+      created.destroy();
+      camera.current = null;
+    };
+  }, []);
+  useLayoutEffect(() => {
+    if (name.current !== graph.function) camera.current?.restart();
+    name.current = graph.function;
+    show();
+  }, [layout, graph.function]);
+  useLayoutEffect(() => {
+    const area = chosenArea(latest.current);
+    if (area) camera.current?.reveal(area);
+  }, [selected]);
+  return overflows;
+}
+
+function chosenArea({ shown, chosen, layout }: CameraProps): Area | null {
+  const card = shown.cards.find(({ key }) => chosen.has(key));
+  return (card && layout.boxes.get(card.key)) ?? null;
+}
+
+/** Return a card if it is visible, else the first one that is, else the card; parts of large cards suffice. */
+function visibleCard(cards: readonly Card[], layout: Layout, visible: Area, index: number): number {
+  const areaOf = (card: Card | undefined): Area | undefined => card && layout.boxes.get(card.key);
+  for (const part of [(area: Area) => area, centerOf]) {
+    const isVisible = (card: Card | undefined): boolean => {
+      const area = areaOf(card);
+      return area !== undefined && contains(visible, part(area));
+    };
+    if (isVisible(cards[index])) return index;
+    const first = cards.findIndex(isVisible);
+    if (first >= 0) return first;
+  }
+  return index;
+}
+
+function centerOf({ x, y, width, height }: Area): Area {
+  return { x: x + width / 2, y: y + height / 2, width: 0, height: 0 };
+}
+
+function contains(outer: Area, inner: Area): boolean {
+  return (
+    outer.x <= inner.x && outer.y <= inner.y && outer.x + outer.width >= inner.x + inner.width && outer.y + outer.height >= inner.y + inner.height
+  );
+}
+
+/** The time in milliseconds for which a hint is shown. */
+const HINT = 2000;
+
+/** Return whether a hint is shown, and the function that shows it for a while. */
+export function useHint(): readonly [boolean, () => void] {
+  const [shown, setShown] = useState(false);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const show = (): void => {
+    setShown(true);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setShown(false), HINT);
+  };
+  return [shown, show];
+}
