@@ -1,4 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
+import { EditorView } from "@codemirror/view";
 import { afterEach, beforeEach, expect, inject, test, vi } from "vitest";
 import { mount } from "../core/app";
 import type { Request, StepInfo, Trace, Update } from "../core/protocol";
@@ -109,7 +110,8 @@ async function unfoldTrace(page: Element, { lines, groups }: Trace): Promise<voi
   await click(page, '[data-tab="trace"]');
   await click(page, ".tw-panel-bar .tw-button");
   if (groups.length === 0) return;
-  expect(page.querySelectorAll(".tw-trace [role=treeitem]")).toHaveLength(lines.length + groups.length);
+  const editor = page.querySelector<HTMLElement>(".tw-trace .cm-editor");
+  expect(editor && EditorView.findFromDOM(editor)?.state.doc.lines).toBe(lines.length + groups.length);
 }
 
 /** Open the tab of a stage and check that its text is displayed. */

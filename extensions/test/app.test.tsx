@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { mount } from "../core/app";
 import { distinctiveParts } from "../core/panels/step";
-import { shortened } from "../core/trace/step";
 import type { Store } from "../core/store";
 import { connected, flush, makeProblem, makeSelected, useFakeTimers, type FakeKernel } from "./helpers";
 
@@ -118,12 +117,6 @@ test("labels suggestions with the parameters that differ", () => {
   expect(distinctiveParts(["factors=(None, 8)", "factors=(None, 16)"])).toEqual(["(None, 8)", "(None, 16)"]);
   expect(distinctiveParts(["function=f, symbol='M', lower=1", "function=f, symbol='N', lower=1"])).toEqual(["'M'", "'N'"]);
   expect(distinctiveParts(["a=1, b=2", "a=2, b=3"])).toEqual(["a=1, b=2", "a=2, b=3"]);
-});
-
-test("shortens a long list of results", () => {
-  expect(shortened("a, b, c = sch.split(loop=i)")).toBe("a, b, c = sch.split(loop=i)");
-  expect(shortened("a, b, c, d, e, f = sch.fuse_ops(function=main)")).toBe("a, b, c, d, … 2 more = sch.fuse_ops(function=main)");
-  expect(shortened("sch.dead_code(function=main)")).toBe("sch.dead_code(function=main)");
 });
 
 test("makes the loop tree one tab stop with arrow key navigation", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { makeGroup } from "../dev/fixture";
 import type { Trace } from "../core/protocol";
-import { keyOf, rowsOf, treeKey, type TraceRow } from "../core/trace/rows";
+import { hiddenNames, keyOf, rowsOf, treeKey, type TraceRow } from "../core/trace/rows";
 
 const OUTER = makeGroup("lower_graph", 0, 1, 6);
 const FIRST = makeGroup("tile", 1, 1, 3);
@@ -58,4 +58,14 @@ test("moves and folds with the keys of a tree", () => {
   expect(treeKey("Enter", 1, rows)).toBe("toggle");
   expect(treeKey("Enter", 0, rows)).toBeNull();
   expect(treeKey("x", 0, rows)).toBeNull();
+});
+
+test("hides the names of a long list of results", () => {
+  const shown = (text: string): string => {
+    const names = hiddenNames(text);
+    return names ? `${text.slice(0, names.from)}… ${String(names.count)} more${text.slice(names.to)}` : text;
+  };
+  expect(shown("a, b, c = sch.split(loop=i)")).toBe("a, b, c = sch.split(loop=i)");
+  expect(shown("a, b, c, d, e, f = sch.fuse_ops(function=main)")).toBe("a, b, c, d, … 2 more = sch.fuse_ops(function=main)");
+  expect(shown("sch.dead_code(function=main)")).toBe("sch.dead_code(function=main)");
 });

@@ -1,3 +1,4 @@
+import { EditorView } from "@codemirror/view";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { mount } from "../core/app";
 import type { Store } from "../core/store";
@@ -25,58 +26,103 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-function items(): HTMLElement[] {
-  return [...page.querySelectorAll<HTMLElement>(".tw-trace [role=treeitem]")];
+function lines(): HTMLElement[] {
+  return [...page.querySelectorAll<HTMLElement>(".tw-trace .cm-line")];
 }
 
-async function press(key: string): Promise<void> {
-  document.activeElement?.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+function current(): HTMLElement {
+  const found = page.querySelector<HTMLElement>(".tw-trace .cm-line.is-current");
+  if (!found) throw new Error("no current row");
+  return found;
+}
+
+function button(selector: string, text: string): HTMLElement {
+  const found = [...page.querySelectorAll<HTMLElement>(`${selector} button`)].find((item) => item.textContent === text);
+  if (!found) throw new Error(`no button ${text}`);
+  return found;
+}
+
+function editor(): EditorView {
+  const view = EditorView.findFromDOM(page.querySelector<HTMLElement>(".tw-trace .cm-editor") ?? page);
+  if (!view) throw new Error("no editor");
+  return view;
+}
+
+async function focus(row: number): Promise<void> {
+  editor().focus();
+  editor().dispatch({ selection: { anchor: editor().state.doc.line(row + 1).from } });
   await flush();
 }
 
-test("folds and unfolds composite steps with keys, as one tab stop", async () => {
-  expect(items().map((item) => item.dataset.group ?? "")).toEqual(["", "", "register_tile"]);
-  expect(items().filter((item) => item.tabIndex === 0)).toHaveLength(1);
-  items()[2]?.focus();
+async function press(key: string, modifiers: KeyboardEventInit = {}): Promise<void> {
+  document.activeElement?.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...modifiers }));
   await flush();
-  expect(document.activeElement?.getAttribute("aria-expanded")).toBe("false");
-  expect(document.activeElement?.getAttribute("aria-label")).toBe("register_tile, 5 steps");
+}
+
+/** Change the text of the row that is edited, as the browser reports typed text. */
+function type(text: string): void {
+  const { from, to } = editor().state.doc.lineAt(editor().state.selection.main.head);
+  editor().dispatch({ changes: { from: from + editor().state.sliceDoc(from, to).search(/\S|$/), to, insert: text }, userEvent: "input.type" });
+}
+
+test("folds and unfolds composite steps with keys", async () => {
+  expect(lines().map((line) => line.dataset.group ?? "")).toEqual(["", "", "register_tile"]);
+  await focus(0);
+  await press("End");
+  expect(current().textContent).toContain("⋯ 5 steps");
   await press("ArrowRight");
-  expect(items().map((item) => item.getAttribute("aria-level"))).toEqual(["1", "1", "1", "2", "2"]);
+  expect(lines()).toHaveLength(5);
+  expect(current().dataset.group).toBe("register_tile");
   await press("ArrowRight");
-  expect(document.activeElement?.getAttribute("aria-label")).toBe("tile, 4 steps");
+  expect(current().dataset.group).toBe("tile");
   await press("Enter");
-  expect(items()).toHaveLength(9);
+  expect(lines()).toHaveLength(9);
   await press("ArrowLeft");
-  expect(items()).toHaveLength(5);
+  expect(lines()).toHaveLength(5);
   await press("ArrowLeft");
-  expect(document.activeElement).toBe(items()[2]);
+  expect(current()).toBe(lines()[2]);
+  page.querySelector<HTMLElement>(".tw-trace .tw-folded")?.click();
+  await flush();
+  expect(lines()).toHaveLength(9);
+  expect(page.querySelector(".tw-trace .tw-folded")).toBeNull();
 });
 
-test("unfolds and folds all composite steps", async () => {
-  const button = (text: string): HTMLElement | undefined =>
-    [...page.querySelectorAll<HTMLElement>(".tw-panel-bar .tw-button")].find((item) => item.textContent === text);
-  button("Unfold all")?.click();
+test("unfolds and folds all composite steps, and folds one at its arrow", async () => {
+  button(".tw-panel-bar", "Unfold all").click();
   await flush();
-  expect(items()).toHaveLength(9);
-  button("Fold all")?.click();
+  expect(lines()).toHaveLength(9);
+  expect(lines()[4]?.querySelector(".tw-indent")?.textContent).toBe(" ".repeat(8));
+  button(".tw-panel-bar", "Fold all").click();
   await flush();
-  expect(items()).toHaveLength(3);
+  expect(lines()).toHaveLength(3);
 });
 
 test("ungroups a composite step, and runs it again with other values", async () => {
-  const [edit, ungroup] = items()[2]?.querySelectorAll<HTMLElement>(".tw-trace-actions .tw-button") ?? [];
-  ungroup?.click();
+  await focus(2);
+  button(".tw-trace", "Ungroup").click();
   expect(kernel.last()).toMatchObject({ type: "edit_group", action: "ungroup", index: 0, head: store.state.value.history.head });
-  edit?.click();
+  button(".tw-trace", "Edit").click();
   await flush();
   const input = page.querySelector<HTMLInputElement>(".tw-group-form .tw-input");
   if (!input) throw new Error("no form");
+  expect(document.activeElement).toBe(input);
   input.value = "(8, 32)";
   input.dispatchEvent(new Event("input", { bubbles: true }));
   await flush();
   page.querySelector(".tw-group-form")?.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
+  await flush();
   expect(kernel.last()).toMatchObject({ type: "edit_group", action: "change", index: 0, values: { sizes: "(8, 32)" } });
+  expect(page.querySelector(".tw-group-form")).toBeNull();
+  expect(document.activeElement).toBe(editor().contentDOM);
+});
+
+test("closes the form of a composite step with Escape", async () => {
+  await focus(2);
+  button(".tw-trace", "Edit").click();
+  await flush();
+  await press("Escape");
+  expect(page.querySelector(".tw-group-form")).toBeNull();
+  expect(document.activeElement).toBe(editor().contentDOM);
 });
 
 test("counts the steps of a composite step in the history", async () => {
@@ -98,30 +144,76 @@ test("counts the steps of a composite step when its form is opened", async () =>
 });
 
 test("shows pending steps with the reason, and edits a step with the keyboard", async () => {
-  const { lines } = store.state.value.trace;
-  const waiting = lines.map((line) => (line.index < 5 ? line : { ...line, status: "pending" as const }));
+  const waiting = store.state.value.trace.lines.map((line) => (line.index < 5 ? line : { ...line, status: "pending" as const }));
   kernel.answer({ trace: { lines: waiting, groups: [], reason: "loop 'k' is not serial" } });
   await flush();
   expect(page.querySelector(".tw-panel-bar")?.textContent).toContain("5 steps");
   expect(page.querySelector(".tw-pending")?.textContent).toContain("2 pending steps. The first one does not apply: loop 'k' is not serial");
-  expect(items()[5]?.textContent).toContain("loop 'k' is not serial");
-  expect(items()[6]?.textContent).not.toContain("not serial");
+  expect(lines()[5]?.textContent).toContain("loop 'k' is not serial");
+  expect(lines()[5]?.classList.contains("is-failed")).toBe(true);
+  expect(lines()[6]?.textContent).not.toContain("not serial");
+  expect(lines().map((line) => line.textContent.includes("pending"))).toEqual([false, false, false, false, false, true, true]);
   for (const [label, action] of [["Resume", "resume"], ["Skip step", "skip"], ["Discard", "discard"]] as const) {
-    [...page.querySelectorAll<HTMLElement>(".tw-pending button")].find((item) => item.textContent === label)?.click();
+    button(".tw-pending", label).click();
     expect(kernel.last()).toMatchObject({ type: "edit_trace", action });
   }
-  items()[5]?.focus();
-  await flush();
+  await focus(5);
   await press("Enter");
-  const field = document.activeElement as HTMLInputElement;
-  expect(field.getAttribute("aria-label")).toBe("Step as Python");
-  field.value = "sch.reorder((i, j))";
+  expect(document.activeElement?.getAttribute("aria-label")).toBe("Step as Python");
+  type("sch.reorder((i, j))");
   await press("Enter");
   expect(kernel.last()).toMatchObject({ type: "edit_trace", action: "change", index: 5, text: "sch.reorder((i, j))" });
-  expect(document.activeElement).toBe(items()[5]);
+  expect(document.activeElement?.getAttribute("aria-label")).toBe("Trace");
+  expect(current()).toBe(lines()[5]);
+  expect(current().textContent).toContain(waiting[5]?.text);
   const sent = kernel.sent.length;
   await press("Enter");
+  type("something else");
   await press("Escape");
-  expect(document.activeElement).toBe(items()[5]);
+  expect(current().textContent).toContain(waiting[5]?.text);
+  expect(document.activeElement).toBe(editor().contentDOM);
   expect(kernel.sent.length).toBe(sent);
+});
+
+test("changes only the row that is edited, and keeps its keys from the page", async () => {
+  const text = editor().state.doc.toString();
+  await focus(0);
+  type("x");
+  expect(editor().state.doc.toString()).toBe(text);
+  await press("Enter");
+  const first = editor().state.doc.line(1);
+  editor().dispatch({ changes: { from: first.to + 1, insert: "x" }, userEvent: "input.type" });
+  editor().dispatch({ changes: { from: first.to, insert: "\n" }, userEvent: "input.type" });
+  expect(editor().state.doc.toString()).toBe(text);
+  await press("a", { ctrlKey: true });
+  expect(editor().state.selection.main).toMatchObject({ from: first.from, to: first.to });
+  type("sch.changed()");
+  const sent = kernel.sent.length;
+  await press("z", { ctrlKey: true });
+  expect(editor().state.doc.toString()).toBe(text);
+  await press("z", { ctrlKey: true });
+  expect(kernel.sent.length).toBe(sent);
+  type("sch.left()");
+  await press("Escape");
+  await focus(1);
+  await press("Enter");
+  await press("z", { ctrlKey: true });
+  expect(editor().state.doc.toString()).toBe(text); // the text of the first row, whose edit has ended
+  await press("Escape");
+  await press("z", { ctrlKey: true });
+  expect(kernel.last()).toMatchObject({ type: "navigate", action: "undo" });
+});
+
+test("ends an edit when the trace changes, but not when only its times do", async () => {
+  const { trace } = store.state.value;
+  await focus(0);
+  await press("Enter");
+  type("sch.changed()");
+  kernel.answer({ trace: { ...trace, lines: trace.lines.map((line) => ({ ...line, milliseconds: 3 })) } });
+  await flush();
+  expect(lines()[0]?.textContent).toBe("sch.changed()");
+  kernel.answer({ trace: { ...trace, lines: trace.lines.map((line) => (line.index === 1 ? { ...line, text: "sch.another()" } : line)) } });
+  await flush();
+  expect(lines()[0]?.textContent).toContain(trace.lines[0]?.text);
+  expect(document.activeElement?.getAttribute("aria-label")).toBe("Trace");
 });

@@ -44,30 +44,33 @@ def tile(page: Page) -> None:
     expect(code(page)).to_contain_text("for j_1 in range(8)")
 
 
-def row(page: Page, number: int) -> Locator:
-    return page.locator(".tw-trace [role=treeitem]").nth(number)
+def rows(page: Page) -> Locator:
+    """Return the rows of the trace, of which one is current."""
+    return page.locator(".tw-trace-line")
 
 
 def test_composite_step_is_folded_and_unfolded_with_keys(page: Page) -> None:
     tile(page)
     tab(page, "Trace")
-    rows = page.locator(".tw-trace [role=treeitem]")
     group = page.locator(".tw-trace-group")
-    expect(group).to_have_attribute("aria-expanded", "false")
-    expect(group).to_have_accessible_name("tile, 3 steps")
-    folded = rows.count()
-    row(page, 0).click()
+    current = page.locator(".tw-trace-line.is-current")
+    expect(group.locator(".tw-folded")).to_have_text("⋯ 3 steps")
+    folded = rows(page).count()
+    rows(page).first.click()
+    expect(page.get_by_role("textbox", name="Trace")).to_be_focused()
     page.keyboard.press("End")
-    expect(group).to_be_focused()
+    expect(current).to_have_attribute("data-group", "tile")
     page.keyboard.press("ArrowRight")
-    expect(rows).to_have_count(folded + 3)
-    expect(rows.last).to_contain_text("sch.reorder(")
+    expect(rows(page)).to_have_count(folded + 3)
+    expect(rows(page).last).to_contain_text("sch.reorder(")
     screenshot(page, "trace-unfolded")
     page.keyboard.press("ArrowDown")
-    expect(rows.nth(folded)).to_be_focused()
+    expect(rows(page).nth(folded)).to_have_class(re.compile("is-current"))
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
-    expect(rows).to_have_count(folded)
+    expect(rows(page)).to_have_count(folded)
+    group.locator(".tw-folded").click()
+    expect(rows(page)).to_have_count(folded + 3)
     tab(page, "History")
     expect(page.locator(".tw-history-row.is-head")).to_contain_text("tile3 steps")
     screenshot(page, "history")
@@ -80,14 +83,52 @@ def test_composite_step_is_run_again_and_ungrouped(page: Page) -> None:
     group.hover()
     group.get_by_role("button", name="Edit").click()
     sizes = page.locator(".tw-group-form").get_by_label("sizes")
+    expect(sizes).to_be_focused()
     sizes.fill("(2, 16)")
     screenshot(page, "trace-edit")
-    sizes.press("Enter")
+    page.keyboard.press("Enter")
     expect(code(page)).to_contain_text("for j_1 in range(16)")
-    group.hover()
-    group.get_by_role("button", name="Ungroup").click()
-    expect(page.locator(".tw-trace-line").last).to_contain_text("sch.reorder(")
+
+    # The buttons of the current row are reached by keyboard.
+    expect(page.get_by_role("textbox", name="Trace")).to_be_focused()
+    page.keyboard.press("End")
+    expect(group).to_have_class(re.compile("is-current"))
+    page.keyboard.press("Tab")
+    expect(group.get_by_role("button", name="Edit")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
     expect(group).to_have_count(0)
+    expect(rows(page).last).to_contain_text("sch.reorder(")
+    expect(page.get_by_role("textbox", name="Trace")).to_be_focused()
+
+
+def test_a_step_is_edited_in_the_text(page: Page) -> None:
+    tile(page)
+    tab(page, "Trace")
+    page.get_by_role("button", name="Unfold all").click()
+    split = rows(page).filter(has_text="sch.split(loop=j").last
+    field = page.get_by_role("textbox", name="Step as Python")
+    split.dblclick()
+    expect(field).to_be_focused()
+    edit_end(page, " 2))")
+    screenshot(page, "trace-step")
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Escape")
+    expect(field).to_have_count(0)
+    expect(split).to_contain_text("(None, 8))")
+    expect(code(page)).to_contain_text("for j_1 in range(8)")
+    page.keyboard.press("Enter")
+    edit_end(page, " 4))")
+    page.keyboard.press("Enter")
+    expect(code(page)).to_contain_text("for j_1 in range(4)")
+    expect(page.get_by_role("textbox", name="Trace")).to_be_focused()
+
+
+def edit_end(page: Page, text: str) -> None:
+    """Replace the last letters of the step that is edited."""
+    for _ in text:
+        page.keyboard.press("Backspace")
+    page.keyboard.type(text)
 
 
 def test_text_after_each_pass(page: Page) -> None:

@@ -74,7 +74,7 @@ def test_pending_steps_and_a_restarted_kernel(
 
     # An edit in the middle of the trace stops there; the later steps are pending.
     tab(page, "Trace")
-    line = page.get_by_role("treeitem").filter(has_text="sch.split")
+    line = page.locator(".tw-trace-line").filter(has_text="sch.split")
     line.dblclick()
     page.keyboard.press("Control+a")
     page.keyboard.type("j_0, j_1 = sch.split(j, factors=(None, 0))")
@@ -225,7 +225,7 @@ def test_saved_notebook(saved: str, lab: Lab, context: BrowserContext, root: Pat
     expect(code(page)).to_contain_text("parallel")
     expect(page.locator(".tw-marker").first).to_be_visible()
     tab(page, "Trace")
-    expect(page.get_by_role("treeitem").filter(has_text="schedule_kernel")).to_be_visible()
+    expect(page.locator(".tw-trace-group").filter(has_text="schedule_kernel")).to_be_visible()
     tab(page, "History")
     expect(page.locator(".tw-history-note")).to_have_text("the default rule, as a start")
     expect(page.locator(".tw-note textarea")).to_have_attribute("readonly", "")

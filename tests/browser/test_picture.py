@@ -47,8 +47,8 @@ def test_picture_of_the_readme(open_notebook: Callable[..., Page], lab: Lab) -> 
     expect(page.locator(".tw-trace-group")).to_have_count(2)
     for step in ("schedule_kernel", "schedule_matmul"):
         group = page.locator(f".tw-trace-group[data-group={step}]")
-        group.locator(".tw-trace-head").click()
-        expect(group).to_have_attribute("aria-expanded", "true")
+        group.locator(".tw-folded").click()
+        expect(group.locator(".tw-count")).to_be_visible()
     select_loop(page, "k_1")
     page.locator(".tw-trace-line").nth(5).scroll_into_view_if_needed()
     page.locator(".tw-root").scroll_into_view_if_needed()

@@ -1,15 +1,14 @@
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useWatch } from "../observable";
-import type { Trace } from "../protocol";
+import type { Trace, TraceGroup } from "../protocol";
 import type { Store } from "../store";
 import { useDocument } from "../trace/document";
-import { GroupRow } from "../trace/group";
-import { keyOf, pendingCount, rowsOf, treeKey, type TraceRow } from "../trace/rows";
-import { StepRow } from "../trace/step";
-import { reveal } from "../ui/reveal";
+import { isEditing } from "../trace/editing";
+import { GroupForm, type Values } from "../trace/group_form";
+import { keyOf, pendingCount, rowsOf, type TraceRow } from "../trace/rows";
+import { TraceText } from "../trace/text";
 import { Icon } from "../ui/icons";
-import { focusRoving } from "../ui/roving";
 import type { Panel } from "./panel";
 
 /** The trace as Python text, with actions that fold, copy, save and load it. */
@@ -20,7 +19,7 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
   const rows = useMemo(() => rowsOf(trace, unfolded), [trace, unfolded]);
   const groups = trace.groups.length;
   return (
-    <div class="tw-panel">
+    <div class="tw-panel tw-trace-panel">
       <div class="tw-panel-bar">
         <span class="tw-quiet" role="status">
           {message || summary(trace)}
@@ -42,7 +41,7 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
       {rows.length === 0 ? (
         <p class="tw-quiet tw-pad">No steps yet. Applied steps are listed here as Python code.</p>
       ) : (
-        <Rows rows={rows} store={store} onFold={(key, folded) => setUnfolded(changed(unfolded, key, !folded))} />
+        <Rows rows={rows} trace={trace} store={store} onFold={({ key, folded }) => setUnfolded(changed(unfolded, key, folded))} />
       )}
     </div>
   );
@@ -125,77 +124,64 @@ function Actions({ store, announce }: { store: Store; announce: (text: string) =
   );
 }
 
-function index_(row: TraceRow): number {
-  return row.line?.index ?? -1;
-}
-
 interface RowsProps {
   readonly rows: readonly TraceRow[];
+  readonly trace: Trace;
   readonly store: Store;
-  readonly onFold: (key: string, folded: boolean) => void;
+  readonly onFold: (row: TraceRow) => void;
 }
 
-/** The rows as a tree with one tab stop. */
-function Rows({ rows, store, onFold }: RowsProps): JSX.Element {
-  const [active, setActive] = useState(0);
-  const list = useRef<HTMLOListElement>(null);
-  const steps = useWatch(store.state, (state) => state.trace.lines.length);
-  const [edited, setEdited] = useState(-1);
-  const trace = useWatch(store.state, (state) => state.trace);
-  const failed = trace.lines.find((line) => line.status === "pending")?.index;
-  const change = (line: number, text: string): void => {
-    setEdited(-1);
-    focusRoving(list.current, tabStop);
-    if (text !== trace.lines[line]?.text) editTrace(store, "change", line, text);
+/** The rows as a text, and the form of a composite step above it. */
+function Rows({ rows, trace, store, onFold }: RowsProps): JSX.Element {
+  const host = useRef<HTMLDivElement>(null);
+  const text = useRef<TraceText | null>(null);
+  const [form, setForm] = useState("");
+  const steps = trace.lines.length;
+  useLayoutEffect(() => {
+    if (!host.current) return undefined;
+    const created = new TraceText(host.current);
+    text.current = created;
+    return () => created.destroy();
+  }, []);
+  const focus = (): void => text.current?.view.focus();
+  useLayoutEffect(() => {
+    if (!text.current) return;
+    text.current.actions = {
+      onFold,
+      onForm: (row) => setForm(row.key),
+      onUngroup: ({ group }) => {
+        focus(); // the button is removed with its row
+        if (group) editGroup(store, group, "ungroup", {});
+      },
+      onChange: (index, line) => editTrace(store, "change", index, line),
+    };
+  });
+  useLayoutEffect(() => {
+    const failed = trace.lines.find((line) => line.status === "pending")?.index ?? -1;
+    text.current?.update({ rows, failed, reason: trace.reason });
+  }, [rows, trace]);
+  useEffect(() => text.current?.scrollToEnd(), [steps]);
+  const group = trace.groups.find((other) => keyOf(other) === form);
+  const close = (): void => {
+    setForm("");
+    focus();
   };
-  useEffect(() => {
-    reveal(list.current?.lastElementChild);
-  }, [steps]);
-  const tabStop = Math.min(active, rows.length - 1);
+  const run = (values: Values): void => {
+    if (group) editGroup(store, group, "change", values);
+    close();
+  };
+  // While a step is edited, undo is about its text.
   const press = (event: KeyboardEvent): void => {
-    if (!(event.target instanceof HTMLElement) || event.target.getAttribute("role") !== "treeitem") return;
-    const result = treeKey(event.key, tabStop, rows);
-    const row = rows[tabStop];
-    if (event.key === "Enter" && row?.line) {
-      event.preventDefault();
-      setEdited(row.line.index);
-    }
-    if (result === null || !row) return;
-    event.preventDefault();
-    if (typeof result === "string") onFold(row.key, result === "toggle" ? !row.folded : result === "fold");
-    else {
-      setActive(result);
-      focusRoving(list.current, result);
-    }
+    if (text.current && isEditing(text.current.view)) event.stopPropagation();
   };
   return (
-    <ol class="tw-trace" role="tree" aria-label="Trace" ref={list} onKeyDown={press}>
-      {rows.map((row, index) => {
-        const shared = { index, level: row.level, tabStop: index === tabStop, onFocus: () => setActive(index) };
-        return row.group ? (
-          <GroupRow
-            key={row.key}
-            group={row.group}
-            folded={row.folded}
-            store={store}
-            onFold={(folded) => onFold(row.key, folded)}
-            {...shared}
-          />
-        ) : row.line ? (
-          <StepRow
-            key={row.key}
-            line={row.line}
-            reason={row.line.index === failed ? trace.reason : ""}
-            editing={row.line.index === edited}
-            onEdit={(editing) => {
-              setEdited(editing ? index_(row) : -1);
-              if (!editing) focusRoving(list.current, index);
-            }}
-            onChange={(text) => change(index_(row), text)}
-            {...shared}
-          />
-        ) : null;
-      })}
-    </ol>
+    <>
+      {group ? <GroupForm key={form} group={group} onSubmit={run} onClose={close} /> : null}
+      <div class="tw-trace" ref={host} onKeyDown={press} />
+    </>
   );
+}
+
+function editGroup(store: Store, group: TraceGroup, action: "ungroup" | "change", values: Values): void {
+  store.send({ type: "edit_group", action, index: group.index, values, head: store.state.value.history.head });
 }

@@ -76,3 +76,13 @@ export function treeKey(key: string, at: number, rows: readonly TraceRow[]): num
       return null;
   }
 }
+
+const MAX_NAMES = 4;
+
+/** Return the range of the names that a long list of results hides, and their number; null if none is hidden. */
+export function hiddenNames(text: string): { readonly from: number; readonly to: number; readonly count: number } | null {
+  const to = text.indexOf(" = sch.");
+  const names = text.slice(0, Math.max(0, to)).split(", ");
+  if (names.length <= MAX_NAMES + 1) return null;
+  return { from: `${names.slice(0, MAX_NAMES).join(", ")}, `.length, to, count: names.length - MAX_NAMES };
+}
