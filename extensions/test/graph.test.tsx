@@ -37,7 +37,7 @@ function chain(count: number, grouped = false): GraphView {
     inputs: uid === 0 ? [] : [uid - 1],
     origins: [],
   }));
-  return { hash: "", function: "main", nodes };
+  return { function: "main", nodes };
 }
 
 async function show(graph: GraphView, selected: number | null = null): Promise<void> {

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { diffOf } from "../code/diff";
+import { Comparison } from "../code/comparison";
 import { useWatch } from "../observable";
 import type { FunctionChange, StepData } from "../protocol";
 import type { Store } from "../store";
@@ -42,24 +42,11 @@ export function StepPreview({ step, store }: { step: StepData; store: Store }): 
   );
 }
 
-const SIGNS = { same: " ", added: "+", removed: "−", skip: "⋯" } as const;
-
 function Change({ change }: { change: FunctionChange }): JSX.Element {
-  const lines = diffOf(lined(change.before), lined(change.after));
   return (
     <figure class="tw-preview-change">
       <figcaption class="tw-mono">{change.function}</figcaption>
-      <pre class="tw-mono tw-scroll" tabIndex={0}>
-        {lines.map((line, index) => (
-          <div key={index} class={`is-${line.kind}`}>
-            {SIGNS[line.kind]} {line.kind === "skip" ? `${String(line.count)} equal lines` : line.text}
-          </div>
-        ))}
-      </pre>
+      <Comparison label={`Changes of ${change.function}`} before={change.before} after={change.after} language="program" inline />
     </figure>
   );
-}
-
-function lined(text: string): readonly string[] {
-  return text === "" ? [] : text.split("\n");
 }
