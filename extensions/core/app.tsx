@@ -1,19 +1,23 @@
 import { render, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Frame } from "./frame";
 import { useWatch } from "./observable";
 import { ConnectionBar } from "./panels/connection";
 import { Dock } from "./panels/dock";
 import { Inspector } from "./panels/inspector";
+import type { Panel } from "./panels/panel";
 import { FunctionPane, GraphPane } from "./panels/panes";
+import { PANELS } from "./panels/registry";
 import { useRevealed } from "./panels/revealed";
 import { StatusBar } from "./panels/status";
 import { Toolbar } from "./panels/toolbar";
 import type { Store } from "./store";
 import { Boundary } from "./ui/boundary";
-import { useKeptFocus } from "./ui/focus";
-import { belongsHere, isTyping, useOwnKeys } from "./ui/keys";
 import { Split } from "./ui/split";
 import { Tabs } from "./ui/tabs";
+import { useView, useViewOf } from "./use_view";
+import { View } from "./view_state";
+import { persist } from "./view_storage";
 
 /** The widths in pixels from which the text has the inspector beside it, and the graph as well. */
 const MEDIUM = 800;
@@ -25,35 +29,25 @@ const INSPECTOR = [200, 340] as const;
 
 type Size = "narrow" | "medium" | "wide";
 
+interface MountProps {
+  readonly store: Store;
+  readonly view: View;
+  readonly idBase: string;
+}
+
 /** The workbench: graph, function and inspector side by side, and the dock below. */
-export function Workbench({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
+function Workbench({ store, view, idBase }: MountProps): JSX.Element {
   const root = useRef<HTMLDivElement>(null);
   const [width, size] = useSize(root);
-  const mismatch = useWatch(store.state, (state) => state.mismatch);
-  const connected = useWatch(store.state, (state) => state.connected && state.alive);
-  const keys = (event: KeyboardEvent): void => shortcuts(event, store, root.current);
-  useOwnKeys(root);
-  useKeptFocus(root);
   return (
-    <div
-      class={`tw tw-root is-${size}`}
-      ref={root}
-      onKeyDown={keys}
-      data-connected={connected}
-      tabIndex={-1}
-    >
-      {mismatch ? (
-        <p class="tw-mismatch" role="alert">
-          The page was loaded by another version of Tilewright. Reload the page, then run the cell again.
-        </p>
-      ) : null}
+    <Frame store={store} view={view} root={root} class={`is-${size}`}>
       <Toolbar store={store} idBase={idBase} />
       <ConnectionBar store={store} />
       <div class="tw-main">
         {size === "narrow" ? <Narrow store={store} idBase={idBase} /> : <Columns store={store} idBase={idBase} width={width} wide={size === "wide"} />}
       </div>
       <StatusBar store={store} />
-    </div>
+    </Frame>
   );
 }
 
@@ -71,23 +65,21 @@ interface ColumnsProps extends PartProps {
 function Columns({ store, idBase, width, wide }: ColumnsProps): JSX.Element {
   const hasGraph = useWatch(store.state, (state) => state.graph !== null);
   const [smallest, largest] = INSPECTOR;
-  const graph = <Boundary name="graph"><GraphPane store={store} idBase={`${idBase}-graph`} /></Boundary>;
+  const graph = <Pane name="graph" store={store} idBase={idBase} />;
   const loops = (
     <Split
+      name={wide ? "inspector" : "inspector beside a drawer"}
       label="Width of the inspector"
       direction="row"
       sized="second"
       initial={wide ? largest : Math.max(smallest, Math.min(largest, width - TEXT))}
-      first={<Boundary name="function"><FunctionPane store={store} idBase={`${idBase}-function`} /></Boundary>}
-      second={
-        <section class="tw-pane tw-pane-side" aria-label="Steps">
-          <Boundary name="inspector"><Inspector store={store} /></Boundary>
-        </section>
-      }
+      first={<Pane name="function" store={store} idBase={idBase} />}
+      second={<Pane name="steps" store={store} idBase={idBase} />}
     />
   );
   return (
     <Split
+      name="dock"
       label="Height of the dock"
       direction="column"
       sized="second"
@@ -95,7 +87,7 @@ function Columns({ store, idBase, width, wide }: ColumnsProps): JSX.Element {
       minimum={72}
       first={
         wide && hasGraph ? (
-          <Split label="Width of the graph" direction="row" sized="first" initial={290} first={graph} second={loops} />
+          <Split name="graph" label="Width of the graph" direction="row" sized="first" initial={290} first={graph} second={loops} />
         ) : (
           <>
             {hasGraph ? <Drawer store={store}>{graph}</Drawer> : null}
@@ -103,17 +95,21 @@ function Columns({ store, idBase, width, wide }: ColumnsProps): JSX.Element {
           </>
         )
       }
-      second={<Dock store={store} idBase={`${idBase}-dock`} />}
+      second={<Pane name="dock" store={store} idBase={idBase} />}
     />
   );
 }
 
 /** The graph over the text: opened by the button at the left edge, closed by Escape or an opened kernel. */
 function Drawer({ store, children }: { store: Store; children: ComponentChildren }): JSX.Element {
-  const [isOpen, setOpen] = useState(false);
+  const [isOpen, setOpen] = useView("drawer");
   const button = useRef<HTMLButtonElement>(null);
   const open = useWatch(store.state, (state) => state.open);
-  useEffect(() => setOpen(false), [open]);
+  const last = useRef(open);
+  useEffect(() => {
+    if (last.current !== "" && last.current !== open) setOpen(false);
+    last.current = open;
+  }, [open]);
   const close = (event: KeyboardEvent): void => {
     if (event.key !== "Escape" || !isOpen) return;
     setOpen(false);
@@ -131,18 +127,22 @@ function Drawer({ store, children }: { store: Store; children: ComponentChildren
 
 /** One pane at a time; a pane that was opened stays mounted, with its forms, folds and positions. */
 function Narrow({ store, idBase }: PartProps): JSX.Element {
-  const [chosen, setTab] = useState("function");
+  const view = useViewOf();
+  const [chosen, setTab] = useView("pane");
   const hasGraph = useWatch(store.state, (state) => state.graph !== null);
-  useRevealed(store, () => setTab("function"));
-  const tab = chosen === "graph" && !hasGraph ? "function" : chosen;
-  const visited = useRef(new Set<string>());
-  visited.current.add(tab);
+  useRevealed(store, () => {
+    view.set("level", "ir");
+    setTab("function");
+  });
   const tabs = [
     ...(hasGraph ? [{ key: "graph", label: "Graph" }] : []),
     { key: "function", label: "Loops" },
     { key: "steps", label: "Steps" },
     { key: "dock", label: "More" },
   ];
+  const tab = tabs.some(({ key }) => key === chosen) ? chosen : "function";
+  const visited = useRef(new Set<string>());
+  visited.current.add(tab);
   return (
     <div class="tw-narrow">
       <Tabs label="Panes" tabs={tabs} current={tab} onChange={setTab} idBase={`${idBase}-narrow`} />
@@ -155,23 +155,28 @@ function Narrow({ store, idBase }: PartProps): JSX.Element {
           id={key === tab ? `${idBase}-narrow-panel` : undefined}
           aria-labelledby={`${idBase}-narrow-tab-${key}`}
         >
-          <NarrowPane name={key} store={store} idBase={idBase} />
+          <Pane name={key} store={store} idBase={idBase} />
         </div>
       ))}
     </div>
   );
 }
 
-function NarrowPane({ name, store, idBase }: PartProps & { readonly name: string }): JSX.Element {
+/** A pane of the workbench; an error in one does not affect the others. */
+function Pane({ name, store, idBase }: PartProps & { readonly name: string }): JSX.Element {
   switch (name) {
     case "graph":
       return <Boundary name="graph"><GraphPane store={store} idBase={`${idBase}-graph`} /></Boundary>;
-    case "steps":
-      return <Boundary name="inspector"><Inspector store={store} /></Boundary>;
-    case "dock":
-      return <Dock store={store} idBase={`${idBase}-dock`} />;
-    default:
+    case "function":
       return <Boundary name="function"><FunctionPane store={store} idBase={`${idBase}-function`} /></Boundary>;
+    case "steps":
+      return (
+        <section class="tw-pane" aria-label="Steps">
+          <Boundary name="inspector"><Inspector store={store} /></Boundary>
+        </section>
+      );
+    default:
+      return <Dock store={store} idBase={`${idBase}-dock`} />;
   }
 }
 
@@ -192,22 +197,54 @@ function useSize(root: { readonly current: HTMLElement | null }): [number, Size]
   return [width, width === 0 || width >= WIDE ? "wide" : width >= MEDIUM ? "medium" : "narrow"];
 }
 
-function shortcuts(event: KeyboardEvent, store: Store, root: HTMLElement | null): void {
-  if (event.key === "Escape" && !event.defaultPrevented && isTyping(event.target)) root?.focus();
-  if (belongsHere(event)) event.stopPropagation();
-  if (isTyping(event.target) || !(event.ctrlKey || event.metaKey)) return;
-  const { can_undo: canUndo, can_redo: canRedo } = store.state.value.history;
-  const key = event.key.toLowerCase();
-  const redo = key === "y" || (key === "z" && event.shiftKey);
-  if (!redo && key !== "z") return;
-  event.preventDefault();
-  if (redo ? canRedo : canUndo) store.navigate(redo ? "redo" : "undo");
+/** One pane or panel without the others. */
+function Alone({ name, ...props }: MountProps & { readonly name: string }): JSX.Element {
+  const root = useRef<HTMLDivElement>(null);
+  const panel = PANELS.find(({ key }) => key === name);
+  return (
+    <Frame store={props.store} view={props.view} root={root} class="is-alone">
+      <div class="tw-main">{panel ? <PanelAlone panel={panel} store={props.store} /> : <Pane name={name} {...props} />}</div>
+    </Frame>
+  );
 }
+
+function PanelAlone({ panel: { title, view: Content }, store }: { readonly panel: Panel; readonly store: Store }): JSX.Element {
+  return (
+    <section class="tw-pane tw-dock" aria-label={title}>
+      <div class="tw-pane-body tw-scroll" tabIndex={0}>
+        <Boundary name={title}><Content store={store} /></Boundary>
+      </div>
+    </section>
+  );
+}
+
+const PANES = ["graph", "function", "steps", "dock"] as const;
+
+/** The names for `mountPane`: the parts of the workbench, and the panels of its dock. */
+export const PANE_NAMES: readonly string[] = [...PANES, ...PANELS.map(({ key }) => key)];
 
 let mounted = 0;
 
-/** Mount a workbench in an element and return the function that unmounts it. */
-export function mount(store: Store, element: HTMLElement): () => void {
-  render(<Workbench store={store} idBase={`tw${String(++mounted)}`} />, element);
-  return () => render(null, element);
+/**
+ * Mount a workbench in an element and return the function that unmounts it. Without a view, the
+ * workbench has its own, which the browser keeps; a shared one is kept by `persist`.
+ */
+export function mount(store: Store, element: HTMLElement, shared?: View): () => void {
+  return show(store, element, shared, (props) => <Workbench {...props} />);
+}
+
+/** Mount one pane or panel of a workbench in an element and return the function that unmounts it. */
+export function mountPane(store: Store, name: string, element: HTMLElement, shared?: View): () => void {
+  if (!PANE_NAMES.includes(name)) throw new Error(`no pane '${name}'; the panes are ${PANE_NAMES.join(", ")}`);
+  return show(store, element, shared, (props) => <Alone name={name} {...props} />);
+}
+
+function show(store: Store, element: HTMLElement, shared: View | undefined, content: (props: MountProps) => JSX.Element): () => void {
+  const view = shared ?? new View();
+  const close = shared ? (): void => undefined : persist(view, store);
+  render(content({ store, view, idBase: `tw${String(++mounted)}` }), element);
+  return () => {
+    render(null, element);
+    close();
+  };
 }

@@ -213,6 +213,11 @@ export class Store {
     return id;
   }
 
+  /** Report a message in the status bar. */
+  announce(message: string): void {
+    this.state.update((state) => ({ ...state, applied: { message, tone: "info", functions: [] } }));
+  }
+
   select(handle: Pick<Handle, "kind" | "function" | "uid"> | null): void {
     this.send({
       type: "select",
@@ -323,9 +328,9 @@ export class Store {
     const missed = this.revision > 0 && update.revision > this.revision + 1;
     this.revision = update.revision;
     const answered = this.unanswered.get(update.reply);
+    if (update.copy) this.keep(update.copy); // first, because the program determines the view of the state
     this.state.update((state) => merge(this.answered(state, update.reply), update, buffers));
     answered?.(update);
-    if (update.copy) this.keep(update.copy);
     if ((update.selected || update.panes) && update.reply !== this.revealing) this.marked.set(null);
     if (missed) this.send({ type: "hello", version: VERSION });
     else this.suggest();

@@ -8,6 +8,10 @@ import { Store, type Transport } from "../core/store";
 
 // jsdom has no layout, which the editor measures.
 Range.prototype.getClientRects = (): DOMRectList => [] as unknown as DOMRectList;
+// jsdom has no modal dialogs.
+HTMLDialogElement.prototype.showModal = function (): void {
+  this.open = true;
+};
 
 declare module "vitest" {
   interface ProvidedContext {

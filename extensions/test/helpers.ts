@@ -1,5 +1,5 @@
 import { vi } from "vitest";
-import { VERSION, type Menu, type Request, type Update } from "../core/protocol";
+import { VERSION, type Menu, type Request, type TraceCopy, type Update } from "../core/protocol";
 import { Store, type Transport } from "../core/store";
 import { makeMenu, makeProblem, makeSelected, makeUpdate } from "../dev/fixture";
 
@@ -63,6 +63,24 @@ export { makeMenu, makeProblem, makeSelected };
 
 // jsdom has no layout, which the editor measures.
 Range.prototype.getClientRects = (): DOMRectList => [] as unknown as DOMRectList;
+
+let opener: Element | null = null;
+
+// jsdom has no modal dialogs.
+HTMLDialogElement.prototype.showModal = function (): void {
+  opener = document.activeElement;
+  this.open = true;
+  this.querySelector("input")?.focus();
+};
+HTMLDialogElement.prototype.close = function (): void {
+  this.open = false;
+  if (opener instanceof HTMLElement || opener instanceof SVGElement) opener.focus();
+};
+
+/** Return the copy of the trace of a program, by which its view is stored. */
+export function makeCopy(program: string): TraceCopy {
+  return { name: `${program}.jsonl`, program, process: "a", steps: 0, keep: 0, lines: ["header"], notes: {} };
+}
 
 /** Replace the timers by fake ones, which advance only in `flush`. */
 export function useFakeTimers(): void {

@@ -29,11 +29,12 @@ function key(name: string, modifiers: KeyboardEventInit = {}): KeyboardEvent {
   return new KeyboardEvent("keydown", { key: name, ...modifiers });
 }
 
-test("leaves combinations with Ctrl to JupyterLab, except undo, redo and running the cell", () => {
-  for (const name of ["s", "b", "f", "p"]) expect(belongsHere(key(name, { ctrlKey: true }))).toBe(false);
-  expect(belongsHere(key("F1"))).toBe(false);
-  for (const name of ["z", "y", "Enter"]) expect(belongsHere(key(name, { ctrlKey: true }))).toBe(true);
-  for (const name of ["d", "x", "Enter", "ArrowDown"]) expect(belongsHere(key(name))).toBe(true);
+test("leaves combinations with Ctrl to JupyterLab, except those of commands and running the cell", () => {
+  for (const name of ["s", "b", "f", "p"]) expect(belongsHere(key(name, { ctrlKey: true }), false)).toBe(false);
+  expect(belongsHere(key("F1"), false)).toBe(false);
+  expect(belongsHere(key("z", { ctrlKey: true }), true)).toBe(true);
+  expect(belongsHere(key("Enter", { ctrlKey: true }), false)).toBe(true);
+  for (const name of ["d", "x", "Enter", "ArrowDown"]) expect(belongsHere(key(name), false)).toBe(true);
 });
 
 test("marks keys for JupyterLab before they reach the document", () => {
@@ -41,9 +42,11 @@ test("marks keys for JupyterLab before they reach the document", () => {
   const seen: (boolean | undefined)[] = [];
   const look = (): void => void seen.push(root?.hasAttribute("data-lm-suppress-shortcuts"));
   document.addEventListener("keydown", look, true);
-  for (const event of [key("s", { ctrlKey: true, bubbles: true }), key("d", { bubbles: true })]) page.querySelector(".tw-code-text")?.dispatchEvent(event);
+  const keys = [key("s", { ctrlKey: true, bubbles: true }), key("d", { bubbles: true }), key("f", { ctrlKey: true, bubbles: true }), key("p", { altKey: true, bubbles: true })];
+  for (const event of keys) page.querySelector(".tw-code-text")?.dispatchEvent(event);
+  page.querySelector(".tw-status")?.dispatchEvent(key("f", { ctrlKey: true, bubbles: true }));
   document.removeEventListener("keydown", look, true);
-  expect(seen).toEqual([false, true]);
+  expect(seen).toEqual([false, true, true, true, false]);
 });
 
 test("moves the focus of a removed step to its successor, else to the selection", async () => {

@@ -1,12 +1,14 @@
 import { foldCode, foldedRanges } from "@codemirror/language";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { changeOf } from "../core/code/change";
-import { ProgramText, type Display, type Positions } from "../core/code/program";
+import { ProgramText, type Display, type Kept, type Positions } from "../core/code/program";
 import { TextTools } from "../core/code/tools";
 import { scopesBetween } from "../core/code/tree";
 import { readPane, type PaneModel } from "../core/pane";
 import { SPAN_KINDS } from "../core/protocol";
+import type { TextPosition } from "../core/view_state";
 import { LOOPS, makePane } from "../dev/program";
+import "./helpers";
 
 const TEXT = "@prim_func\ndef f(a: Buffer[(4,), f32]):\n    for i in range(4):\n        a[i] = a[i] + 1.0\n";
 const BUFFER = SPAN_KINDS.indexOf("buffer");
@@ -20,11 +22,20 @@ const SPANS = [
 let page: HTMLElement;
 let text: ProgramText;
 let positions: Positions;
+let position: TextPosition | undefined;
+
+const kept: Kept = {
+  read: () => position,
+  write: (next) => {
+    position = next;
+  },
+};
 
 beforeEach(() => {
   page = document.createElement("div");
   document.body.append(page);
   positions = new Map();
+  position = undefined;
 });
 
 afterEach(() => {
@@ -42,7 +53,7 @@ function display(pane: PaneModel, extra: Partial<Display> = {}): void {
 }
 
 function open(): void {
-  text = new ProgramText(page, "f", positions, new TextTools());
+  text = new ProgramText(page, "f", positions, new TextTools(), kept);
 }
 
 function texts(selector: string): string[] {
@@ -90,6 +101,28 @@ test("keeps folds outside of a change, and when the function is opened again", (
   open();
   display(paneFor(LOOPS));
   expect(texts(".tw-folded")).toEqual(["⋯ 4 lines"]);
+});
+
+test("keeps folds as data, which another page restores where the headers are the same", () => {
+  open();
+  display(paneFor(LOOPS));
+  const { view } = text;
+  const header = view.state.doc.toString().indexOf("for j_1 in vectorized(32):\n                    with");
+  view.dispatch({ selection: { anchor: header } });
+  foldCode(view);
+  const line = view.state.doc.lineAt(header);
+  expect(position?.folds).toEqual([[line.number, line.text]]);
+  text.destroy();
+  positions = new Map();
+  open();
+  display(paneFor(LOOPS));
+  expect(texts(".tw-folded")).toEqual(["⋯ 4 lines"]);
+  text.destroy();
+  positions = new Map();
+  position = { folds: [[line.number, "another header"], [0, ""], [9000, ""]], top: 9000, shown: "" };
+  open();
+  display(paneFor(LOOPS));
+  expect(texts(".tw-folded")).toEqual([]);
 });
 
 test("replaces only the part of a text that differs", () => {

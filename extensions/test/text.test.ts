@@ -6,6 +6,7 @@ import { contextMenu } from "../core/code/context_menu";
 import { connect, reading } from "../core/code/editor";
 import { highlighting } from "../core/code/highlight";
 import { TextTools } from "../core/code/tools";
+import { foldBodies, unfoldBodies, wrap } from "../core/commands/text";
 import { flush, useFakeTimers } from "./helpers";
 
 const TEXT = "def f():\n    for i in range(4):\n        a[i] = A[i]\n    return a";
@@ -88,7 +89,7 @@ test("wraps lines by a key or a button of the pane", () => {
   expect(wraps()).toBe(false);
   key(find(".tw-code-text"), "w");
   expect(wraps()).toBe(true);
-  tools.toggleWrap();
+  wrap.run(view, tools);
   expect(wraps()).toBe(false);
 });
 
@@ -105,13 +106,13 @@ test("folds and unfolds the body at the cursor", () => {
   key(find(".tw-code-text"), "-");
   expect(find(".tw-folded").textContent).toBe("⋯ 3 lines");
   expect(view.state.selection.main.head).toBe(TEXT.indexOf("\n"));
-  tools.unfold();
+  unfoldBodies.run(view, tools);
   view.dispatch({ selection: { anchor: TEXT.indexOf("A[i]") } });
-  tools.fold();
+  foldBodies.run(view, tools);
   expect(view.state.selection.main.head).toBe(TEXT.indexOf("\n"));
   expect(find(".tw-folded").textContent).toBe("⋯ 3 lines");
   find(".tw-folded").click();
-  tools.unfold();
+  unfoldBodies.run(view, tools);
   expect(view.dom.querySelector(".tw-folded")).toBeNull();
 });
 
@@ -126,13 +127,14 @@ test("opens a menu in place of the notebook's, which keys move through", () => {
   expect(notebook).not.toHaveBeenCalled();
   expect(event.defaultPrevented).toBe(true);
   const entries = [...view.dom.querySelectorAll("[role^=menuitem]")].map((entry) => entry.querySelector("span:nth-child(2)")?.textContent);
-  expect(entries).toEqual(["Find…", "Fold or unfold", "Fold bodies", "Unfold bodies", "Wrap lines"]);
+  expect(entries).toEqual(["Find in the text", "Fold", "Fold bodies", "Unfold bodies", "Wrap lines"]);
   key(find("[role=menu] :focus"), "ArrowDown");
-  expect(document.activeElement?.textContent).toContain("Fold or unfold");
+  expect(document.activeElement?.textContent).toContain("Fold−");
   (document.activeElement as HTMLElement).click();
   expect(view.dom.querySelector("[role=menu]")).toBeNull();
   expect(find(".tw-folded").textContent).toBe("⋯ 1 line");
   find(".tw-code-text").dispatchEvent(new MouseEvent("contextmenu", { bubbles: true, cancelable: true }));
+  expect(find("[role=menu]").textContent).toContain("Unfold+");
   key(find("[role=menu] :focus"), "Escape");
   expect(view.dom.querySelector("[role=menu]")).toBeNull();
 });

@@ -70,6 +70,10 @@ FORGET = """() => Object.keys(localStorage).filter((key) => key.startsWith("tile
     .forEach((key) => localStorage.removeItem(key))"""
 """Remove the traces that workbenches of other kernels left in the browser."""
 
+FORGET_VIEWS = """() => Object.keys(sessionStorage).filter((key) => key.startsWith("tilewright:"))
+    .forEach((key) => sessionStorage.removeItem(key))"""
+"""Remove the views of programs that the page has kept."""
+
 CLEAR = "() => window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')"
 """Remove the outputs and the execution counts of all cells."""
 
@@ -120,6 +124,7 @@ class Lab:
         page.wait_for_function(IDLE)
         page.evaluate(CLEAR)
         page.wait_for_selector(".tw-root", state="detached")
+        page.evaluate(FORGET_VIEWS)
         self._run(page, before)
 
     def _run(self, page: Page, before: str) -> None:

@@ -1,10 +1,10 @@
-import { unfoldAll, unfoldCode } from "@codemirror/language";
 import type { Extension } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 import { render, type JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { keyText } from "../commands/keys";
+import { copy, find, fold, foldBodies, unfold, unfoldBodies, wrap, type TextCommand } from "../commands/text";
 import { focusRoving, nextIndex } from "../ui/roving";
-import { foldEverything, foldHere } from "./fold";
 import type { TextTools } from "./tools";
 
 /** An entry of the menu; an entry that does not apply is not listed. */
@@ -19,41 +19,37 @@ export interface Entry {
 export type Entries = (view: EditorView, position: number) => readonly Entry[];
 
 const MARGIN = 6;
+const COMMANDS = [find, fold, unfold, foldBodies, unfoldBodies, wrap] as const;
 
 /** Show a menu for the text under the pointer in place of the one of the notebook. */
 export function contextMenu(tools: TextTools, more: Entries): Extension {
   return EditorView.domEventHandlers({
     contextmenu: (event, view) => {
-      event.preventDefault();
-      event.stopPropagation();
-      const position = view.posAtCoords({ x: event.clientX, y: event.clientY }, false);
-      const entries = [...selectionEntries(view), ...more(view, position), ...textEntries(tools, position)];
-      open(view, entries, event);
+      showMenu(view, tools, more, event, view.posAtCoords({ x: event.clientX, y: event.clientY }, false));
       return true;
     },
   });
 }
 
-function selectionEntries(view: EditorView): Entry[] {
-  if (view.state.selection.main.empty) return [];
-  // The clipboard of `navigator` needs HTTPS; this sends the event that CodeMirror answers.
-  // eslint-disable-next-line @typescript-eslint/no-deprecated
-  return [{ label: "Copy", keys: "Ctrl+C", run: () => document.execCommand("copy") }];
+/** Show the menu for a position of a text at the pointer. */
+export function showMenu(view: EditorView, tools: TextTools, more: Entries, event: MouseEvent, position: number): void {
+  event.preventDefault();
+  event.stopPropagation();
+  const entry = entryAt(view, tools, position);
+  open(view, [...entry(copy), ...more(view, position), ...COMMANDS.flatMap(entry)], event);
 }
 
-function textEntries(tools: TextTools, position: number): Entry[] {
-  const here = (view: EditorView): void => view.dispatch({ selection: { anchor: position } });
-  const fold = (view: EditorView): void => {
-    here(view);
-    if (!unfoldCode(view)) foldHere(view);
+/** Return the function that returns the entry of a command at a position, none if it does not apply there. */
+function entryAt(view: EditorView, tools: TextTools, position: number): (command: TextCommand) => Entry[] {
+  return (command) => {
+    if (command.applies && !command.applies(view, position)) return [];
+    const run = (): void => {
+      if (command.applies && command !== copy) view.dispatch({ selection: { anchor: position } });
+      command.run(view, tools);
+    };
+    const checked = command.checked ? { checked: command.checked(tools) } : {};
+    return [{ label: command.label, keys: command.keys.slice(0, 1).map(keyText).join(), ...checked, run }];
   };
-  return [
-    { label: "Find…", keys: "Ctrl+F", run: () => tools.find() },
-    { label: "Fold or unfold", keys: "− +", run: fold },
-    { label: "Fold bodies", keys: "", run: foldEverything },
-    { label: "Unfold bodies", keys: "", run: unfoldAll },
-    { label: "Wrap lines", keys: "w", checked: tools.wrap.value, run: () => tools.toggleWrap() },
-  ];
 }
 
 function open(view: EditorView, entries: readonly Entry[], event: MouseEvent): void {

@@ -1,8 +1,10 @@
 import { standardKeymap } from "@codemirror/commands";
-import { getSearchQuery, openSearchPanel, search, searchKeymap, searchPanelOpen, setSearchQuery } from "@codemirror/search";
+import { closeSearchPanel, getSearchQuery, openSearchPanel, search, searchPanelOpen, setSearchQuery } from "@codemirror/search";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, keymap } from "@codemirror/view";
-import { FOLD_KEYS, folding } from "./fold";
+import { TEXT_COMMANDS, textKeys } from "../commands/text";
+import { folding } from "./fold";
+import { reportFolds } from "./position";
 import { searchPanel } from "./search_panel";
 import { structured } from "./structure";
 import type { TextTools } from "./tools";
@@ -18,25 +20,20 @@ interface Options {
 
 /** The extensions of every text: read-only, with search, folding and lines that can be wrapped. */
 export function reading({ label, language, tools }: Options): Extension {
-  const toggleWrap = (): boolean => {
-    tools.toggleWrap();
-    return true;
-  };
   return [
     EditorState.readOnly.of(true),
     EditorState.tabSize.of(4),
     EditorView.contentAttributes.of({ "aria-label": label, "aria-readonly": "true", class: "tw-code-text", tabindex: "0", inputmode: "none" }),
     EditorView.domEventHandlers({ beforeinput: (event) => event.preventDefault(), drop: () => true }),
     highlightSpecialChars(),
+    reportFolds,
     structured(language),
     folding(),
     search({ top: true, createPanel: searchPanel }),
     wrapping.of(tools.wrap.value ? EditorView.lineWrapping : []),
-    keymap.of([...searchKeymap.filter(({ key }) => SEARCH_KEYS.has(key ?? "")), ...FOLD_KEYS, { key: "w", run: toggleWrap }, ...standardKeymap]),
+    keymap.of([...textKeys(TEXT_COMMANDS, tools), { key: "Escape", run: closeSearchPanel, scope: "editor search-panel" }, ...standardKeymap]),
   ];
 }
-
-const SEARCH_KEYS = new Set(["Mod-f", "F3", "Mod-g", "Escape"]);
 
 /** Connect an editor with the buttons of its pane, and return the function that disconnects it. */
 export function connect(view: EditorView, tools: TextTools): () => void {

@@ -1,6 +1,6 @@
-import { codeFolding, foldAll, foldEffect, foldGutter, foldService, foldedRanges, unfoldCode, unfoldEffect } from "@codemirror/language";
+import { codeFolding, foldAll, foldEffect, foldGutter, foldService, foldedRanges, unfoldEffect } from "@codemirror/language";
 import type { EditorState, Extension } from "@codemirror/state";
-import type { EditorView, KeyBinding } from "@codemirror/view";
+import type { EditorView } from "@codemirror/view";
 import { headersOf, structureIn } from "./structure";
 
 /** Fold the bodies of functions, loops and blocks. */
@@ -12,12 +12,8 @@ export function folding(): Extension {
   ];
 }
 
-/** The keys of a text that cannot be edited. */
-export const FOLD_KEYS: readonly KeyBinding[] = [
-  { key: "-", run: foldHere },
-  { key: "+", run: unfoldCode },
-  { key: "=", run: unfoldCode },
-];
+/** The number of characters by which the header of a folded body is recognized. */
+const MAX_HEADER = 120;
 
 interface Body {
   readonly from: number;
@@ -100,4 +96,25 @@ export function unfoldAt(view: EditorView, position: number): void {
     if (from < position) hidden.push({ from, to });
   });
   if (hidden.length > 0) view.dispatch({ effects: hidden.map((range) => unfoldEffect.of(range)) });
+}
+
+/** Return the headers of the folded bodies as line number and text. */
+export function foldedHeaders(state: EditorState): [number, string][] {
+  const found: [number, string][] = [];
+  foldedRanges(state).between(0, state.doc.length, (from) => {
+    const { number, text } = state.doc.lineAt(from);
+    found.push([number, text.slice(0, MAX_HEADER)]);
+  });
+  return found;
+}
+
+/** Fold the bodies of headers that still have the same text. */
+export function foldHeaders(view: EditorView, headers: readonly (readonly [number, string])[]): void {
+  const { doc } = view.state;
+  const same = headers.filter(([line, text]) => line >= 1 && line <= doc.lines && doc.line(line).text.slice(0, MAX_HEADER) === text);
+  const effects = same.flatMap(([line]) => {
+    const body = bodyAt(view.state, doc.line(line).from);
+    return body ? [foldEffect.of(body)] : [];
+  });
+  if (effects.length > 0) view.dispatch({ effects });
 }

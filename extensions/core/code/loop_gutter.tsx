@@ -69,6 +69,7 @@ export const LoopGutter = memo(function LoopGutter(props: LoopGutterProps): JSX.
   if (pane.scopes.length === 0) return null;
   const tabStop = rows.some(({ index }) => index === active) ? active : (rows[0]?.index ?? 0);
   const move = (event: KeyboardEvent): void => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return; // a command
     const next = target(event.key, tabStop, pane.scopes, rows);
     const scope = next === null ? undefined : pane.scopes[next];
     if (next === null || !scope) return;

@@ -2,10 +2,14 @@ import { EditorState, type Extension, type StateEffect } from "@codemirror/state
 import { EditorView, keymap, lineNumbers } from "@codemirror/view";
 import { enclosing, spanAt, type PaneModel, type Span } from "../pane";
 import { changeOf } from "./change";
-import { contextMenu, type Entry } from "./context_menu";
+import { keyText } from "../commands/keys";
+import { textKeys, type TextCommand } from "../commands/text";
+import type { TextPosition } from "../view_state";
+import { contextMenu, showMenu, type Entry } from "./context_menu";
 import { connect, reading } from "./editor";
 import { highlighting } from "./highlight";
 import { noteOf, programMarks, show, shownField, type Shown } from "./program_marks";
+import { onMoved, positionOf, restorePosition } from "./position";
 import { scrollToLine } from "./scroll";
 import { stickyHeaders } from "./sticky";
 import type { TextTools } from "./tools";
@@ -25,8 +29,22 @@ export interface Position {
   readonly state: EditorState;
 }
 
-/** The last positions by function, which outlive the view. */
+/** The last positions by function, which outlive the editor. */
 export type Positions = Map<string, Position>;
+
+/** The last position of the text as data, which outlives the pane and the page. */
+export interface Kept {
+  readonly read: () => TextPosition | undefined;
+  readonly write: (position: TextPosition) => void;
+}
+
+/** The command that selects the part of the program at the cursor. */
+export const SELECT: TextCommand = {
+  id: "tilewright:select",
+  label: "Select the part at the cursor",
+  keys: ["Enter", "Space"],
+  run: selectAtCursor,
+};
 
 /** The function and marks that a text displays, except the part under the pointer. */
 export type Display = Omit<Shown, "hovered">;
@@ -38,10 +56,13 @@ export class ProgramText {
   readonly view: EditorView;
   private readonly tree: LoopTree;
   private readonly disconnect: () => void;
+  private readonly unwatch: () => void;
   private hovered: Span | null = null;
   private display: Display | null = null;
   private revealed: string;
   private reveals = 0;
+  /** Whether the text has its last position. */
+  private restored: boolean;
   actions: Handlers | null = null;
 
   constructor(
@@ -49,19 +70,22 @@ export class ProgramText {
     private readonly name: string,
     private readonly positions: Positions,
     tools: TextTools,
+    private readonly kept: Kept,
   ) {
-    const kept = positions.get(name);
-    this.revealed = kept?.shown ?? "";
-    const state = kept?.state ?? EditorState.create({ extensions: extensions(name, tools) });
-    this.view = new EditorView({ parent, state, ...(kept ? { scrollTo: kept.scroll } : {}) });
+    const last = positions.get(name);
+    this.restored = last !== undefined;
+    this.revealed = last?.shown ?? "";
+    const state = last?.state ?? EditorState.create({ extensions: extensions(name, tools) });
+    this.view = new EditorView({ parent, state, ...(last ? { scrollTo: last.scroll } : {}) });
     handlers.set(this.view, (span, action) => (action === "select" ? span && this.actions?.onSelect(span) : this.point(span)));
     this.tree = new LoopTree(this.view, {
       onSelect: (scope) => this.actions?.onSelect(scope.span),
       onHover: (scope) => this.point(scope?.span ?? null),
       onReveal: (scope) => scrollToLine(this.view, scope.span.line + 1),
+      onMenu: (scope, event) => showMenu(this.view, tools, selectEntries, event, this.view.state.doc.line(scope.span.line + 1).from),
     });
     this.disconnect = connect(this.view, tools);
-    this.view.scrollDOM.addEventListener("scroll", this.keep, { passive: true });
+    this.unwatch = onMoved(this.view, this.keep);
   }
 
   /** Display a pane; a text that differs is changed where it differs, so that folds and the cursor stay. */
@@ -76,22 +100,35 @@ export class ProgramText {
       const hovered = shown?.pane === pane ? this.hovered : null;
       this.view.dispatch({ ...(changes ? { changes } : {}), effects: show.of({ ...display, hovered }) });
     }
+    this.restore();
     this.tree.update(pane, selected, this.hovered?.uid ?? null);
     this.reveal(display);
   }
 
   destroy(): void {
     this.keep();
-    this.view.scrollDOM.removeEventListener("scroll", this.keep);
+    this.unwatch();
     this.tree.destroy();
     this.disconnect();
     this.view.destroy();
   }
 
   private readonly keep = (): void => {
-    if (!this.view.scrollDOM.isConnected) return;
+    // A hidden element has no scroll position.
+    if (!this.view.scrollDOM.isConnected || this.view.scrollDOM.closest("[hidden]")) return;
     this.positions.set(this.name, { scroll: this.view.scrollSnapshot(), shown: this.revealed, state: this.view.state });
+    if (this.restored) this.kept.write(positionOf(this.view, this.revealed));
   };
+
+  /** Restore the position of an earlier page, once the text is displayed. */
+  private restore(): void {
+    if (this.restored) return;
+    this.restored = true;
+    const position = this.kept.read();
+    if (!position) return;
+    this.revealed = position.shown;
+    restorePosition(this.view, position);
+  }
 
   private point(span: Span | null): void {
     if (!this.display || (span?.uid === this.hovered?.uid && span?.line === this.hovered?.line)) return;
@@ -122,10 +159,7 @@ function extensions(name: string, tools: TextTools): Extension {
       pointermove: (event, view) => act(view, spanUnder(event, view), "hover"),
       pointerleave: (_event, view) => act(view, null, "hover"),
     }),
-    keymap.of([
-      { key: "Enter", run: selectAtCursor },
-      { key: "Space", run: selectAtCursor },
-    ]),
+    keymap.of(textKeys([SELECT], tools)),
     contextMenu(tools, selectEntries),
     reading({ label: `Code of ${name}`, language: "script", tools }),
     lineNumbers({ domEventHandlers: { click: (view, block) => act(view, spanInLine(view, block.from), "select") } }),
@@ -185,23 +219,22 @@ function selectEntries(view: EditorView, position: number): Entry[] {
   if (part && part.uid !== scope?.span.uid) {
     const name = view.state.sliceDoc(line.from + part.column, line.from + part.endColumn);
     const label = part.line === part.endLine && part.kind === "buffer" ? `Select ${part.kind} ${name}` : `Select the ${part.kind}`;
-    entries.push({ label, keys: "Enter", run: () => act(view, part, "select") });
+    entries.push({ label, keys: keyText("Enter"), run: () => act(view, part, "select") });
   }
   if (scope) entries.push({ label: `Select ${scope.span.kind} ${scope.header?.name ?? ""}`, keys: "", run: () => act(view, scope.span, "select") });
   return entries;
 }
 
-function selectAtCursor(view: EditorView): boolean {
+function selectAtCursor(view: EditorView): void {
   const { head } = view.state.selection.main;
   const line = view.state.doc.lineAt(head);
   const pane = paneIn(view);
   const span = pane && (spanAt(pane, line.number - 1, head - line.from) ?? enclosing(pane, line.number - 1)?.span);
   act(view, span ?? null, "select");
-  return true;
 }
 
 function paneIn(view: EditorView): PaneModel | null {
-  return view.state.field(shownField)?.pane ?? null;
+  return view.state.field(shownField, false)?.pane ?? null;
 }
 
 function same(one: Display, other: Display): boolean {

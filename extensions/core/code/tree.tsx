@@ -8,6 +8,7 @@ interface Actions {
   readonly onSelect: (scope: Scope) => void;
   readonly onHover: (scope: Scope | null) => void;
   readonly onReveal: (scope: Scope) => void;
+  readonly onMenu: (scope: Scope, event: MouseEvent) => void;
 }
 
 const trees = new WeakMap<EditorView, LoopTree>();
@@ -32,6 +33,7 @@ export class LoopTree {
   ) {
     this.box.className = "tw-tree-box";
     view.scrollDOM.insertBefore(this.box, view.contentDOM);
+    this.box.addEventListener("contextmenu", (event) => this.menu(event));
     trees.set(view, this);
   }
 
@@ -69,6 +71,12 @@ export class LoopTree {
       />
     );
     render(tree, this.box);
+  }
+
+  private menu(event: MouseEvent): void {
+    const marker = event.target instanceof Element ? event.target.closest("[data-uid]") : null;
+    const scope = this.pane?.scopes.find(({ span }) => String(span.uid) === marker?.getAttribute("data-uid"));
+    if (scope) this.actions.onMenu(scope, event);
   }
 
   /** Stay beside the line numbers when the text scrolls to the side. */

@@ -1,11 +1,12 @@
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { ProgramText, type Display, type Handlers, type Positions } from "./program";
+import { ProgramText, type Display, type Handlers, type Kept, type Positions } from "./program";
 import type { TextTools } from "./tools";
 
 interface CodeProps extends Display, Handlers {
   readonly positions: Positions;
   readonly tools: TextTools;
+  readonly kept: Kept;
 }
 
 /** The text of a function with its loop tree in the gutter. */
@@ -13,13 +14,13 @@ export function CodeView(props: CodeProps): JSX.Element {
   return <FunctionText key={props.pane.name} {...props} />;
 }
 
-function FunctionText({ positions, tools, onSelect, onHover, ...display }: CodeProps): JSX.Element {
+function FunctionText({ positions, tools, kept, onSelect, onHover, ...display }: CodeProps): JSX.Element {
   const host = useRef<HTMLDivElement>(null);
   const text = useRef<ProgramText | null>(null);
   const { name } = display.pane;
   useLayoutEffect(() => {
     if (!host.current) return undefined;
-    const created = new ProgramText(host.current, name, positions, tools);
+    const created = new ProgramText(host.current, name, positions, tools, kept);
     text.current = created;
     return () => created.destroy();
   }, []);

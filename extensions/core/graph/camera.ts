@@ -86,6 +86,18 @@ export class Camera {
     else this.start(chosen);
   }
 
+  /** The scale and the translation in pixels, null until a user moves the graph. */
+  get position(): { readonly zoom: number; readonly x: number; readonly y: number } | null {
+    const { k, x, y } = zoomTransform(this.view);
+    return this.started ? { zoom: k, x, y } : null;
+  }
+
+  /** Move the graph to a position as of a user. */
+  restore(scale: number, x: number, y: number): void {
+    this.started = true;
+    this.selection.call(this.behavior.transform, zoomIdentity.translate(x, y).scale(scale));
+  }
+
   /** Forget the movements of the user, as for another graph. */
   restart(): void {
     this.started = false;

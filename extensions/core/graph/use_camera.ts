@@ -1,7 +1,9 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { GraphView as Graph } from "../protocol";
+import { useViewOf } from "../use_view";
 import { Camera, type Area } from "./camera";
 import type { Card, Folded } from "./fold";
+import { KeptCamera } from "./kept_camera";
 import type { Layout } from "./layout";
 import { placeFrame } from "./minimap";
 
@@ -26,6 +28,7 @@ interface CameraProps {
 /** Connect the camera with the layout and the selection, and return whether parts of the graph are hidden. */
 export function useCamera(props: CameraProps): boolean {
   const { view, camera, layout, graph, selected } = props;
+  const kept = useViewOf();
   const latest = useRef(props);
   latest.current = props;
   const name = useRef("");
@@ -35,12 +38,14 @@ export function useCamera(props: CameraProps): boolean {
     const element = view.current;
     if (!element) return undefined;
     const canvas = element.querySelector(".tw-graph-canvas");
+    const keeper = new KeptCamera(kept);
     const created = new Camera(element, {
       onMove: (transform, visible) => {
         const { layout: now, frame, shown, setActive } = latest.current;
         canvas?.setAttribute("transform", transform.toString());
         placeFrame(frame.current, visible, now);
         setOverflows(!contains(visible, { x: 0, y: 0, ...now }));
+        if (camera.current) keeper.keep(camera.current, latest.current.graph.function);
         // The browser scrolls the page to a tab stop that is not visible.
         if (!element.contains(document.activeElement)) setActive((index) => visibleCard(shown.cards, now, visible, index));
       },
@@ -52,13 +57,16 @@ export function useCamera(props: CameraProps): boolean {
     return () => {
       observer?.disconnect();
       created.destroy();
+      keeper.destroy();
       camera.current = null;
     };
   }, []);
   useLayoutEffect(() => {
-    if (name.current !== graph.function) camera.current?.restart();
+    const isOther = name.current !== graph.function;
     name.current = graph.function;
+    if (isOther) camera.current?.restart();
     show();
+    if (isOther && camera.current) new KeptCamera(kept).restore(camera.current, graph.function);
   }, [layout, graph.function]);
   useLayoutEffect(() => {
     const area = chosenArea(latest.current);

@@ -4,8 +4,10 @@ import type { Heat } from "../overlay";
 import type { GraphView as Graph } from "../protocol";
 import { nextIndex } from "../ui/roving";
 import { Icon } from "../ui/icons";
+import { useEntry } from "../use_view";
 import type { Camera } from "./camera";
 import { Cards } from "./cards";
+import { UNMOVED } from "./kept_camera";
 import { fold, foldedAtFirst, namespaces, type Card, type Folded } from "./fold";
 import { layOut, type Placed } from "./layout";
 import { Minimap } from "./minimap";
@@ -26,8 +28,9 @@ interface GraphProps {
 /** The dataflow as a layered diagram with foldable namespaces. */
 export function GraphDiagram(props: GraphProps): JSX.Element {
   const { graph, heat } = props;
-  const [changed, setChanged] = useState<ReadonlyMap<string, boolean>>(new Map());
-  const [query, setQuery] = useState("");
+  const [kept, keep] = useEntry("graphs", graph.function, UNMOVED);
+  const changed = useMemo(() => new Map(Object.entries(kept.folds)), [kept.folds]);
+  const [query, setQuery] = useEntry("fields", "graph", "");
   const initial = useMemo(() => foldedAtFirst(graph), [graph]);
   const shown = useMemo(() => folding(graph, initial, changed), [graph, initial, changed]);
   const found = useMemo(() => foundIn(shown.cards, query.trim().toLowerCase()), [shown, query]);
@@ -36,7 +39,7 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
   const goTo = useRef<(index: number) => void>(() => undefined);
   const toggle = (key: string): void => {
     toggled.current = key;
-    setChanged((map) => new Map(map).set(key, !isFolded(initial, map, key)));
+    keep((before) => ({ ...before, folds: { ...before.folds, [key]: !isFolded(initial, changed, key) } }));
   };
   const open = [...namespaces(graph)]
     .filter(([key, count]) => count > 1 && !isFolded(initial, changed, key))
@@ -57,7 +60,7 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
             placeholder="Find an operation"
             aria-label="Find an operation"
             value={query}
-            onInput={(event) => setQuery(event.currentTarget.value)}
+            onInput={({ currentTarget: { value } }) => setQuery(() => value)}
             onKeyDown={(event) => {
               const first = shown.cards.findIndex((card) => found?.has(card.key));
               if (event.key === "Enter" && first >= 0) goTo.current(first);

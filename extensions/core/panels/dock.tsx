@@ -1,9 +1,10 @@
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { useWatch } from "../observable";
-import type { Store } from "../store";
+import type { State, Store } from "../store";
 import { Boundary } from "../ui/boundary";
 import { Tabs } from "../ui/tabs";
+import { useView } from "../use_view";
 import type { Panel } from "./panel";
 import { PANELS } from "./registry";
 
@@ -15,7 +16,9 @@ interface DockProps {
 
 /** The panels as tabs; only the open one is rendered. */
 export function Dock({ store, idBase, panels = PANELS }: DockProps): JSX.Element {
-  const [tab, setTab] = useState(() => initialTab(store, panels));
+  const [chosen, setTab] = useView("dock");
+  const first = useWatch(store.state, (state) => firstTab(state, panels));
+  const tab = panels.some((panel) => panel.key === chosen) ? chosen : first;
   const counts = useWatch(store.state, (state) => panels.map((panel) => panel.count?.(state) ?? 0).join());
   useOpened(store, panels, tab, setTab);
   const numbers = counts.split(",");
@@ -45,15 +48,15 @@ function useOpened(store: Store, panels: readonly Panel[], current: string, open
     let before = store.state.value;
     return store.state.subscribe(() => {
       const now = store.state.value;
-      const opened = panels.find(({ opens, section }) => opens && now[section] && now[section] !== before[section]);
+      // The first update of a page is not an event: it opens a panel by default only.
+      const opened = before.connected ? panels.find(({ opens, section }) => opens && now[section] && now[section] !== before[section]) : undefined;
       before = now;
       if (opened && opened.section !== shown) open(opened.key);
     });
   }, [store, panels, current]);
 }
 
-/** Return the panel to open first: one whose awaited section was received, else the first one. */
-function initialTab(store: Store, panels: readonly [Panel, ...Panel[]]): string {
-  const state = store.state.value;
+/** Return the panel that is open until one is chosen: one whose awaited section was received, else the first one. */
+function firstTab(state: State, panels: readonly [Panel, ...Panel[]]): string {
   return (panels.find(({ opens, section }) => opens && state[section]) ?? panels[0]).key;
 }

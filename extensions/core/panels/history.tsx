@@ -5,6 +5,7 @@ import type { History, HistoryNode } from "../protocol";
 import type { Store } from "../store";
 import { reveal } from "../ui/reveal";
 import { focusRoving, nextIndex } from "../ui/roving";
+import { useDraft } from "../use_view";
 import type { Panel } from "./panel";
 import { NodeTimes } from "./records";
 
@@ -73,9 +74,17 @@ export function HistoryPanel({ store }: { store: Store }): JSX.Element {
 /** The field for the note on the head; it is sent when the field is left. */
 function NoteField({ node, number, store }: { node: HistoryNode; number: number; store: Store }): JSX.Element {
   const alive = useWatch(store.state, (state) => state.alive);
+  const [draft, setDraft] = useDraft(`note ${node.key}`);
+  const isRestored = useRef(draft !== undefined);
+  const last = useRef(node.note);
   const change = (text: string): void => {
+    isRestored.current = false;
     if (text.trim() !== node.note) store.send({ type: "set_note", node: node.key, text });
   };
+  useEffect(() => {
+    if (last.current !== node.note) setDraft(undefined);
+    last.current = node.note;
+  }, [node.note]);
   return (
     <label class="tw-note">
       <span>Note on state {number}</span>
@@ -85,8 +94,13 @@ function NoteField({ node, number, store }: { node: HistoryNode; number: number;
         maxLength={2000}
         placeholder="What is tried here, and what was found?"
         readOnly={!alive}
-        value={node.note}
+        value={draft ?? node.note}
+        onInput={(event) => setDraft(event.currentTarget.value)}
         onChange={(event) => change(event.currentTarget.value)}
+        onBlur={() => {
+          // Text that was typed before a reload is not a change for the browser.
+          if (isRestored.current && draft !== undefined) change(draft);
+        }}
       />
     </label>
   );

@@ -1,5 +1,4 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import { useWatch } from "../observable";
 import type { Handle, Selected } from "../protocol";
 import { hasMenu, type Store } from "../store";
@@ -8,6 +7,7 @@ import { OtherSteps } from "./other_steps";
 import { CompiledKernel, FirstStepNote } from "./rule";
 import { Step } from "./step";
 import { groups, matches } from "./suggestions";
+import { useEntry } from "../use_view";
 
 const SYMBOLS: Readonly<Record<Handle["kind"], IconName>> = {
   function: "graph",
@@ -22,7 +22,7 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
   const selected = useWatch(store.state, (state) => state.selected);
   const menu = useWatch(store.state, (state) => state.menu);
   const current = useWatch(store.state, hasMenu);
-  const [query, setQuery] = useState("");
+  const [query, setQuery] = useEntry("fields", "steps", "");
   const compiled = useWatch(store.state, (state) => state.rule?.status === "compiled");
   const alive = useWatch(store.state, (state) => state.alive);
   const { selection } = selected;
@@ -42,7 +42,7 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
           placeholder="Filter steps"
           aria-label="Filter steps"
           value={query}
-          onInput={(event) => setQuery(event.currentTarget.value)}
+          onInput={({ currentTarget: { value } }) => setQuery(() => value)}
         />
       </label>
       <FirstStepNote store={store} function={selection.function} />

@@ -1,26 +1,56 @@
 import type { JSX } from "preact";
-import { useMemo, useRef, useState } from "preact/hooks";
-import type { Positions } from "../code/program";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { Kept, Positions } from "../code/program";
 import { TextToolbar, TextTools } from "../code/tools";
 import { CodeView } from "../code/view";
+import { useActions } from "../commands/use_command";
 import { GraphDiagram } from "../graph/view";
 import { useWatch } from "../observable";
 import { originsOf, type PaneModel, type Span } from "../pane";
 import { Breadcrumb } from "./breadcrumb";
 import { useRevealed } from "./revealed";
 import { RuleBar } from "./rule";
-import type { GraphView, Handle, Stage } from "../protocol";
+import type { GraphView, Handle } from "../protocol";
 import { paneOf, type Pointer, type State, type Store } from "../store";
-import { StagePane, stageOf, stageTabs, tabOf } from "./stages";
+import { StagePane, shownStage, shownTab, stageTabs } from "./stages";
 import { Tabs } from "../ui/tabs";
+import { useView, useViewOf } from "../use_view";
 
 const NO_ORIGINS: ReadonlySet<string> = new Set();
+
+/** Return the text of a pane; whether its lines are wrapped is kept, and commands act on it. */
+function useTextTools(pane: string): TextTools {
+  const view = useViewOf();
+  const actions = useActions();
+  const tools = useMemo(() => new TextTools(view.entry("wraps", pane)), []);
+  useEffect(() => {
+    const follow = (): void => tools.wrap.set(view.entry("wraps", pane) ?? false);
+    const stops = [
+      view.state.subscribe(follow),
+      tools.wrap.subscribe(() => view.setEntry("wraps", pane, tools.wrap.value)),
+      actions.addText(pane, tools),
+    ];
+    follow();
+    return () => stops.forEach((stop) => stop());
+  }, [tools, view, actions, pane]);
+  return tools;
+}
+
+/** Return the kept position of the text of a function in a pane. */
+function useKept(pane: string, name: string): Kept {
+  const view = useViewOf();
+  const key = `${pane} ${name}`;
+  return useMemo<Kept>(
+    () => ({ read: () => view.entry("texts", key), write: (position) => view.setEntry("texts", key, position) }),
+    [view, key],
+  );
+}
 
 /** The graph-level function as a diagram or as text. */
 export function GraphPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const positions = useRef<Positions>(new Map());
-  const tools = useMemo(() => new TextTools(), []);
-  const [mode, setMode] = useState("diagram");
+  const tools = useTextTools("graph");
+  const [mode, setMode] = useView("graphAs");
   const graph = useWatch(store.state, (state) => state.graph);
   const heat = useWatch(store.state, (state) => (state.heat?.function === state.graph?.function ? state.heat : null));
   const open = useWatch(store.state, (state) => state.open);
@@ -54,7 +84,7 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
             onOpen={(callee) => store.send({ type: "open", function: callee })}
           />
         ) : pane ? (
-          <Code store={store} pane={pane} linked={linked} positions={positions.current} tools={tools} />
+          <Code name="graph" store={store} pane={pane} linked={linked} positions={positions.current} tools={tools} />
         ) : null}
       </div>
     </section>
@@ -64,9 +94,9 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
 /** The open function as loop IR or graph IR, and after each stage of lowering. */
 export function FunctionPane({ store, idBase }: { store: Store; idBase: string }): JSX.Element {
   const positions = useRef<Positions>(new Map());
-  const tools = useMemo(() => new TextTools(), []);
-  const [mode, setMode] = useState("ir");
-  const [chosen, choose] = useState<Readonly<Record<string, string>>>({});
+  const tools = useTextTools("function");
+  const [, setMode] = useView("level");
+  const view = useViewOf();
   const open = useWatch(store.state, (state) => state.open);
   const functions = useWatch(store.state, (state) => state.functions);
   const stages = useWatch(store.state, (state) => state.stages);
@@ -74,20 +104,16 @@ export function FunctionPane({ store, idBase }: { store: Store; idBase: string }
   useRevealed(store, () => setMode("ir"));
   const item = functions.find((other) => other.name === open);
   const tabs = [{ key: "ir", label: item?.level === "graph" ? "Graph IR" : "Loop IR" }, ...stageTabs(stages, target)];
-  const shown = tabs.some((tab) => tab.key === mode) ? mode : "ir";
-  const stage = stageOf(stages, shown, chosen[shown]);
-  const show = (next: Stage): void => {
-    const tab = tabOf(next);
-    choose({ ...chosen, [tab]: next.name });
-    setMode(tab);
-  };
+  useView("stages");
+  const shown = shownTab(store.state.value, view.value);
+  const stage = shownStage(store.state.value, view.value);
   return (
     <section class="tw-pane" aria-label="Function">
       <Tabs label="Level" tabs={tabs} current={shown} onChange={setMode} idBase={idBase} trailing={<TextToolbar tools={tools} />} />
       <Breadcrumb store={store} />
       <RuleBar store={store} />
       <div class="tw-pane-body" role="tabpanel" id={`${idBase}-panel`} aria-labelledby={`${idBase}-tab-${shown}`}>
-        {stage ? <StagePane store={store} stage={stage} tools={tools} onChoose={show} /> : <OpenFunction store={store} open={open} positions={positions.current} tools={tools} />}
+        {stage ? <StagePane store={store} stage={stage} tools={tools} /> : <OpenFunction store={store} open={open} positions={positions.current} tools={tools} />}
       </div>
     </section>
   );
@@ -105,10 +131,12 @@ function OpenFunction({ store, open, positions, tools }: OpenProps): JSX.Element
   const linked = useLinked(store);
   const alive = useWatch(store.state, (state) => state.alive);
   if (!pane) return <p class="tw-quiet tw-pad">{alive ? "Waiting for the Jupyter kernel…" : "No program was received."}</p>;
-  return <Code store={store} pane={pane} linked={linked} positions={positions} tools={tools} />;
+  return <Code name="function" store={store} pane={pane} linked={linked} positions={positions} tools={tools} />;
 }
 
 interface CodePaneProps {
+  /** The name of the pane. */
+  readonly name: string;
   readonly store: Store;
   readonly pane: PaneModel;
   readonly linked: ReadonlySet<string>;
@@ -116,13 +144,14 @@ interface CodePaneProps {
   readonly tools: TextTools;
 }
 
-function Code({ store, pane, linked, positions, tools }: CodePaneProps): JSX.Element {
+function Code({ name, store, pane, linked, positions, tools }: CodePaneProps): JSX.Element {
+  const kept = useKept(name, pane.name);
   const selected = useSelected(store, pane.name);
   const select = (span: Span): void => store.select({ kind: span.kind, function: pane.name, uid: span.uid });
   const hover = (span: Span | null): void =>
     store.hover.set(span && { function: pane.name, uid: span.uid, origins: originsOf(pane, span.uid) });
   const marked = useWatch(store.marked, (value) => (value?.function === pane.name ? value : null));
-  return <CodeView pane={pane} selected={selected} linked={linked} marked={marked} positions={positions} tools={tools} onSelect={select} onHover={hover} />;
+  return <CodeView pane={pane} selected={selected} linked={linked} marked={marked} positions={positions} tools={tools} kept={kept} onSelect={select} onHover={hover} />;
 }
 
 /** Return the uid of the selection if it is in this function. */

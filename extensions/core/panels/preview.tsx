@@ -46,7 +46,7 @@ function Change({ change }: { change: FunctionChange }): JSX.Element {
   return (
     <figure class="tw-preview-change">
       <figcaption class="tw-mono">{change.function}</figcaption>
-      <Comparison label={`Changes of ${change.function}`} before={change.before} after={change.after} language="program" inline />
+      <Comparison label={`Changes of ${change.function}`} before={change.before} after={change.after} language="script" inline />
     </figure>
   );
 }

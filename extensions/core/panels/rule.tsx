@@ -1,7 +1,9 @@
 import type { JSX } from "preact";
+import { CommandButton } from "../commands/button";
+import { RULE_COMMANDS, ruleOfOpen } from "../commands/rule";
 import { useWatch } from "../observable";
 import type { KernelRule } from "../protocol";
-import { runningJob, type State, type Store } from "../store";
+import { runningJob, type Store } from "../store";
 import { digits, duration } from "../ui/format";
 import { Icon } from "../ui/icons";
 
@@ -13,7 +15,7 @@ export function RuleBar({ store }: { store: Store }): JSX.Element | null {
     <div class={`tw-rule is-${rule.status}`} role="note" aria-label="Default rule">
       <Icon name={rule.status === "left" ? "warn" : rule.status === "taken" ? "check" : "info"} size={14} />
       <span class="tw-rule-text">{summary(rule)}</span>
-      <Actions rule={rule} store={store} />
+      <Actions />
       <Similar rule={rule} store={store} />
     </div>
   );
@@ -81,49 +83,20 @@ export function CompiledKernel({ store }: { store: Store }): JSX.Element | null 
         <span class="tw-mono">{rule.function}</span> is part of the program that was measured{rule.base === "" ? "" : `; the rule of ${rule.base} created it`}. To edit it,
         lower the graph: it becomes a kernel of the program, as written.
       </p>
-      <Actions rule={rule} store={store} />
+      <Actions />
     </div>
   );
 }
 
-function ruleOfOpen(state: State): KernelRule | null {
-  return state.rule !== null && state.rule.status !== "" && state.rule.function === state.open ? state.rule : null;
-}
-
-function Actions({ rule, store }: { rule: KernelRule; store: Store }): JSX.Element {
-  const busy = useWatch(store.state, (state) => runningJob(state)?.kind === "run");
-  const act = (action: "lower" | "take" | "return") => (): void => {
-    if (!busy) store.useRule(action, rule.function);
-  };
-  const find = (): void => {
-    if (!busy) store.applyToSimilar(rule.function, true);
-  };
-  const button = (action: "lower" | "take" | "return", label: string, primary = false): JSX.Element => (
-    <button type="button" class={`tw-button${primary ? " tw-primary" : ""}`} data-focus={`rule:${action}`} aria-disabled={busy} onClick={act(action)}>
-      {label}
-    </button>
+/** The commands for the rule, of which the first one of a measured kernel is the usual one. */
+function Actions(): JSX.Element {
+  return (
+    <span class="tw-rule-actions">
+      {RULE_COMMANDS.map(({ id }) => (
+        <CommandButton key={id} id={id} kind={id === "tilewright:lower-graph" ? "primary" : "plain"} focus={`rule:${id.slice("tilewright:".length)}`} />
+      ))}
+    </span>
   );
-  switch (rule.status) {
-    case "compiled":
-      return (
-        <span class="tw-rule-actions">
-          {button("lower", "Lower the graph", true)}
-          {button("take", "Take the default schedule")}
-        </span>
-      );
-    case "follows":
-      return <span class="tw-rule-actions">{button("take", "Take the default schedule")}</span>;
-    default:
-      if (rule.base !== "") return <span class="tw-rule-actions" />;
-      return (
-        <span class="tw-rule-actions">
-          <button type="button" class="tw-button" data-focus="rule:find" aria-disabled={busy} onClick={find}>
-            Apply to similar kernels…
-          </button>
-          {button("return", "Return to the default rule")}
-        </span>
-      );
-  }
 }
 
 function summary(rule: KernelRule): string {

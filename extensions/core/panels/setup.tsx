@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
+import { useActions } from "../commands/use_command";
 import { useWatch } from "../observable";
 import type { MeasureOptions, Setup, TargetOption } from "../protocol";
 import type { Store } from "../store";
@@ -12,11 +13,12 @@ export function SetupButton({ store, id }: { store: Store; id: string }): JSX.El
   const options = useWatch(store.state, (state) => state.measure_options);
   const setup = useWatch(store.state, (state) => state.setup);
   const target = useWatch(store.state, (state) => state.target);
-  const [open, setOpen] = useState(false);
+  const { dialog } = useActions();
+  const open = useWatch(dialog, (value) => value === "setup");
   const button = useRef<HTMLButtonElement>(null);
   if (options === null || setup === undefined) return null;
   const close = (): void => {
-    setOpen(false);
+    dialog.set("");
     button.current?.focus();
   };
   const sizes = setup.sizes.map((row) => `${row.name} = ${String(row.sample)}`);
@@ -31,7 +33,7 @@ export function SetupButton({ store, id }: { store: Store; id: string }): JSX.El
         aria-expanded={open}
         aria-controls={id}
         title={`Target ${target}; ${optionsText(options)}${setup.missing ? `; ${setup.missing}` : ""}`}
-        onClick={() => setOpen(!open)}
+        onClick={() => dialog.set(open ? "" : "setup")}
       >
         <Icon name={setup.missing ? "warn" : "sliders"} size={14} />
         <span class="tw-mono tw-setup-text">{[setup.target, ...sizes, threadsText(options)].join(" · ")}</span>

@@ -1,25 +1,20 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
-import { useWatch } from "../observable";
+import { CommandButton } from "../commands/button";
 import type { Setup } from "../protocol";
-import { runningJob, type Store } from "../store";
+import type { Store } from "../store";
 import { duration } from "../ui/format";
 import { Icon } from "../ui/icons";
+import { useEntry } from "../use_view";
 
 /** The named sets of sizes: use, remove, add the current sizes, and measure the program with all of them. */
 export function SizeSets({ setup, store }: { setup: Setup; store: Store }): JSX.Element | null {
-  const [name, setName] = useState("");
-  const busy = useWatch(store.state, (state) => runningJob(state)?.kind === "run");
+  const [name, setName] = useEntry("fields", "set", "");
   if (setup.sizes.length === 0) return null;
-  const blocked = busy || setup.missing !== "" || setup.sets.length === 0;
   const send = (action: "add" | "remove" | "use", set: string): void => void store.send({ type: "edit_size_set", action, name: set });
   const add = (): void => {
     if (name.trim() === "") return;
     send("add", name.trim());
-    setName("");
-  };
-  const measure = (): void => {
-    if (!blocked) store.send({ type: "run", action: "measure_sets", function: "" });
+    setName(() => "");
   };
   return (
     <fieldset class="tw-options">
@@ -43,7 +38,7 @@ export function SizeSets({ setup, store }: { setup: Setup; store: Store }): JSX.
           placeholder="Name these sizes"
           maxLength={40}
           value={name}
-          onInput={(event) => setName(event.currentTarget.value)}
+          onInput={({ currentTarget: { value } }) => setName(() => value)}
           onKeyDown={(event) => {
             if (event.key === "Enter") add();
           }}
@@ -52,11 +47,7 @@ export function SizeSets({ setup, store }: { setup: Setup; store: Store }): JSX.
           Add set
         </button>
       </div>
-      {setup.sets.length > 0 ? (
-        <button type="button" class="tw-button" aria-disabled={blocked} data-focus="measure-sets" title="Measure the program with each set, one after the other" onClick={measure}>
-          <Icon name="play" size={12} /> Measure all sets
-        </button>
-      ) : null}
+      <CommandButton id="tilewright:measure-sets" label="Measure all sets" size={12} focus="measure-sets" />
     </fieldset>
   );
 }

@@ -3,12 +3,15 @@ import { useEffect, useState } from "preact/hooks";
 import { ChangeButtons, Comparison } from "../code/comparison";
 import type { TextTools } from "../code/tools";
 import type { Language } from "../code/tokenize";
+import { CommandButton } from "../commands/button";
 import { useWatch } from "../observable";
 import type { Lowered, Stage } from "../protocol";
 import { textAt } from "../merge";
 import type { State, Store } from "../store";
 import { Icon } from "../ui/icons";
 import type { Tab } from "../ui/tabs";
+import { useView, useViewOf } from "../use_view";
+import type { View, ViewState } from "../view_state";
 import { ProblemText } from "./problems";
 
 const LEVELS: Readonly<Record<Stage["level"], string>> = {
@@ -49,48 +52,45 @@ export function stageOf(stages: readonly Stage[], tab: string, chosen: string | 
   return own.find((stage) => stage.name === chosen) ?? own[0] ?? null;
 }
 
+/** Return the tab of the open function: `ir`, or that of a stage. */
+export function shownTab({ stages, target }: State, { level }: ViewState): string {
+  return stageTabs(stages, target).some(({ key }) => key === level) ? level : "ir";
+}
+
+/** Return the stage that is displayed, null for the program. */
+export function shownStage(state: State, view: ViewState): Stage | null {
+  const tab = shownTab(state, view);
+  return stageOf(state.stages, tab, view.stages[tab]);
+}
+
+/** Display the open function after a stage. */
+export function showStage(view: View, stage: Stage): void {
+  view.setEntry("stages", tabOf(stage), stage.name);
+  view.set("level", tabOf(stage));
+}
+
 interface StageProps {
   readonly store: Store;
   readonly stage: Stage;
   readonly tools: TextTools;
-  readonly onChoose: (stage: Stage) => void;
 }
 
 /** The open function after a stage of lowering, or its difference to the stage before. */
-export function StagePane({ store, stage, tools, onChoose }: StageProps): JSX.Element {
+export function StagePane({ store, stage, tools }: StageProps): JSX.Element {
   const stages = useWatch(store.state, (state) => state.stages);
   const open = useWatch(store.state, (state) => state.open);
-  const [compares, setCompares] = useState(false);
+  const view = useViewOf();
+  const [compares] = useView("compares");
   const text = useText(store, open, stage);
-  const at = stages.findIndex((other) => other.name === stage.name);
-  const move = (by: number): void => {
-    const next = stages[at + by];
-    if (next) onChoose(next);
-  };
-  const keys = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const action = { "[": () => move(-1), "]": () => move(1), d: () => setCompares(!compares) }[event.key];
-    if (!action) return;
-    event.preventDefault();
-    action();
-  };
   const previous = text.shown?.previous ?? "";
   const before = compares && previous !== "" ? previous : null;
   return (
     <div class="tw-lowered">
       <div class="tw-stage-bar">
-        <StagePicker stages={stages} stage={stage} onChoose={onChoose} onMove={move} />
-        <button
-          type="button"
-          class="tw-button"
-          aria-pressed={compares}
-          aria-keyshortcuts="d"
-          disabled={text.shown !== null && previous === ""}
-          title={text.shown && previous === "" ? "The stage translates to another form" : "Show the change by the stage (d)"}
-          onClick={() => setCompares(!compares)}
-        >
-          Diff
-        </button>
+        <CommandButton id="tilewright:previous-stage" kind="tool" class="tw-previous" />
+        <StagePicker stages={stages} stage={stage} onChoose={(next) => showStage(view, next)} />
+        <CommandButton id="tilewright:next-stage" kind="tool" />
+        <CommandButton id="tilewright:compare-stages" label="Diff" />
         {before === null ? null : <ChangeButtons tools={tools} />}
         <span class="tw-stage-summary" title={stage.summary}>{stage.summary}</span>
       </div>
@@ -101,7 +101,6 @@ export function StagePane({ store, stage, tools, onChoose }: StageProps): JSX.El
         after={text.shown?.text ?? ""}
         language={LANGUAGES[stage.level]}
         tools={tools}
-        onKeyDown={keys}
       />
     </div>
   );
@@ -111,57 +110,32 @@ interface PickerProps {
   readonly stages: readonly Stage[];
   readonly stage: Stage;
   readonly onChoose: (stage: Stage) => void;
-  readonly onMove: (by: number) => void;
 }
 
-/** The list of stages by level, with buttons for the previous and the next one. */
-function StagePicker({ stages, stage, onChoose, onMove }: PickerProps): JSX.Element {
+/** The list of stages by level. */
+function StagePicker({ stages, stage, onChoose }: PickerProps): JSX.Element {
   const levels = [...new Set(stages.map((one) => one.level))];
   const choose = (name: string): void => {
     const next = stages.find((one) => one.name === name);
     if (next) onChoose(next);
   };
   return (
-    <>
-      <button
-        type="button"
-        class="tw-tool tw-previous"
-        aria-label="Previous stage"
-        aria-keyshortcuts="["
-        title="Previous stage ([)"
-        disabled={stages[0]?.name === stage.name}
-        onClick={() => onMove(-1)}
-      >
-        <Icon name="chevron" size={14} />
-      </button>
-      <select
-        class="tw-picker tw-stage-picker tw-mono"
-        aria-label="Stage"
-        value={stage.name}
-        onChange={(event) => choose(event.currentTarget.value)}
-      >
-        {levels.map((level) => (
-          <optgroup key={level} label={LEVELS[level]}>
-            {stages.filter((one) => one.level === level).map((one) => (
-              <option key={one.name} value={one.name} selected={one.name === stage.name}>
-                {one.name}
-              </option>
-            ))}
-          </optgroup>
-        ))}
-      </select>
-      <button
-        type="button"
-        class="tw-tool"
-        aria-label="Next stage"
-        aria-keyshortcuts="]"
-        title="Next stage (])"
-        disabled={stages.at(-1)?.name === stage.name}
-        onClick={() => onMove(1)}
-      >
-        <Icon name="chevron" size={14} />
-      </button>
-    </>
+    <select
+      class="tw-picker tw-stage-picker tw-mono"
+      aria-label="Stage"
+      value={stage.name}
+      onChange={(event) => choose(event.currentTarget.value)}
+    >
+      {levels.map((level) => (
+        <optgroup key={level} label={LEVELS[level]}>
+          {stages.filter((one) => one.level === level).map((one) => (
+            <option key={one.name} value={one.name} selected={one.name === stage.name}>
+              {one.name}
+            </option>
+          ))}
+        </optgroup>
+      ))}
+    </select>
   );
 }
 

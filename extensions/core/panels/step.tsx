@@ -1,9 +1,10 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import { useWatch } from "../observable";
 import type { Checked, Suggestion } from "../protocol";
-import { hasMenu, type Store } from "../store";
+import { hasMenu, type State, type Store } from "../store";
 import { Icon } from "../ui/icons";
+import { useEntry } from "../use_view";
+import type { FormState } from "../view_state";
 import { useCheck } from "./checks";
 import { Prose, StepForm, type Values } from "./form";
 import { Matching } from "./match";
@@ -18,14 +19,13 @@ interface StepProps {
   readonly store: Store;
 }
 
-/** The entered values of a step by the key of the suggestion, for one selection. */
-interface Typed {
-  readonly scope: string;
-  readonly values: ReadonlyMap<string, Values>;
-}
-
 const UNCHANGED: Values = {};
-const NONE: ReadonlyMap<string, Values> = new Map();
+const EMPTY_FORM: FormState = { chosen: 0, values: {} };
+
+/** Return the name of the form of a step, which belongs to a selection at a state. */
+function formName({ history }: State, scope: string, entry: string): string {
+  return [history.head, scope, entry].join(" ");
+}
 
 /** Return whether a required parameter has no value, as those of steps that are not suggested. */
 function isIncomplete({ fields }: Suggestion, values: Values): boolean {
@@ -34,21 +34,25 @@ function isIncomplete({ fields }: Suggestion, values: Values): boolean {
 
 /** A step with its suggestions, form and problems; problems with entered values are below the form. */
 export function Step({ suggestions, scope, store }: StepProps): JSX.Element {
-  const [open, setOpen] = useState(false);
-  const [suggestion, choose] = useChosen(suggestions);
-  const [typed, setTyped] = useState<Typed>({ scope, values: new Map() });
+  const [{ step, applicable }] = suggestions;
+  // Suggestions of one step may be in both lists.
+  const entry = applicable ? step : `${step} illegal`;
+  const [open, setOpen] = useEntry("steps", entry, false);
+  const [form, setForm] = useEntry("forms", useWatch(store.state, (state) => formName(state, scope, entry)), EMPTY_FORM);
+  const index = suggestions[form.chosen] ? form.chosen : 0;
+  const suggestion = suggestions[index] ?? suggestions[0];
   const outdated = useWatch(store.state, (state) => !hasMenu(state));
   const busy = useWatch(store.state, (state) => state.waiting > 0);
-  const known = typed.scope === scope ? typed.values : NONE;
-  const values = known.get(suggestion.key) ?? UNCHANGED;
+  // A closed step is applied as its row shows it.
+  const values = (open ? form.values[index] : undefined) ?? UNCHANGED;
   // The match and the number of steps are computed only for an opened form, because they take long.
   const [result, isPresent] = useCheck(store, suggestion, values, open && !outdated);
   const checked: Checked | null = isPresent || values !== UNCHANGED ? result : null;
   const problems = checked ?? suggestion;
   const legal = problems.problems.length === 0 && !isIncomplete(suggestion, values);
-  const type = (next: Values): void => setTyped({ scope, values: new Map(known).set(suggestion.key, next) });
+  const type = (next: Values): void => setForm((before) => ({ ...before, values: { ...before.values, [index]: next } }));
   const apply = (): void => store.apply(withValues(suggestion, values));
-  const toggle = (): void => setOpen(!open);
+  const toggle = (): void => setOpen((before) => !before);
   const count = isPresent && result?.steps !== undefined ? result.steps : suggestion.steps;
   return (
     <li class={`tw-step${legal ? "" : " is-illegal"}${open ? " is-open" : ""}`} data-step={suggestion.step}>
@@ -56,7 +60,7 @@ export function Step({ suggestions, scope, store }: StepProps): JSX.Element {
         <StepName suggestion={suggestion} steps={count} open={open} onToggle={toggle} />
         {isIncomplete(suggestion, values) ? null : !legal ? <IllegalMark /> : open ? null : <Apply suggestion={suggestion} disabled={outdated || busy} onApply={apply} />}
       </div>
-      {legal || open ? <SuggestionChips suggestions={suggestions} chosen={suggestion} onChoose={choose} /> : null}
+      {legal || open ? <SuggestionChips suggestions={suggestions} chosen={suggestion} onChoose={(chosen) => setForm((before) => ({ ...before, chosen }))} /> : null}
       {open && values !== UNCHANGED ? null : <Problems list={problems} store={store} />}
       {open ? (
         <div class="tw-step-body">
@@ -112,12 +116,6 @@ function IllegalMark(): JSX.Element {
   );
 }
 
-/** Return the displayed suggestion of a step and a function that replaces it. */
-function useChosen(suggestions: Suggestions): [Suggestion, (key: string) => void] {
-  const [chosen, setChosen] = useState(suggestions[0].key);
-  return [suggestions.find((other) => other.key === chosen) ?? suggestions[0], setChosen];
-}
-
 interface NameProps {
   readonly suggestion: Suggestion;
   readonly steps: number | null;
@@ -157,7 +155,7 @@ function StepCount({ steps }: { steps: number | null }): JSX.Element {
 interface ChipsProps {
   readonly suggestions: Suggestions;
   readonly chosen: Suggestion;
-  readonly onChoose: (key: string) => void;
+  readonly onChoose: (index: number) => void;
 }
 
 function SuggestionChips({ suggestions, chosen, onChoose }: ChipsProps): JSX.Element | null {
@@ -174,7 +172,7 @@ function SuggestionChips({ suggestions, chosen, onChoose }: ChipsProps): JSX.Ele
           data-focus={`chip:${chosen.step}:${String(index)}`}
           aria-pressed={suggestion.key === chosen.key}
           title={suggestion.label}
-          onClick={() => onChoose(suggestion.key)}
+          onClick={() => onChoose(index)}
         >
           {labels[index] === "" ? "defaults" : labels[index]}
         </button>

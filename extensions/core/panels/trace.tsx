@@ -9,12 +9,14 @@ import { GroupForm, type Values } from "../trace/group_form";
 import { keyOf, pendingCount, rowsOf, type TraceRow } from "../trace/rows";
 import { TraceText } from "../trace/text";
 import { Icon } from "../ui/icons";
+import { useView } from "../use_view";
 import type { Panel } from "./panel";
 
 /** The trace as Python text, with actions that fold, copy, save and load it. */
 export function TracePanel({ store }: { store: Store }): JSX.Element {
   const trace = useWatch(store.state, (state) => state.trace);
-  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
+  const [keys, setKeys] = useView("unfolded");
+  const unfolded = useMemo(() => new Set(keys), [keys]);
   const [message, setMessage] = useState("");
   const rows = useMemo(() => rowsOf(trace, unfolded), [trace, unfolded]);
   const groups = trace.groups.length;
@@ -26,10 +28,10 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
         </span>
         {groups === 0 ? null : (
           <>
-            <button type="button" class="tw-button" onClick={() => setUnfolded(new Set(trace.groups.map(keyOf)))}>
+            <button type="button" class="tw-button" onClick={() => setKeys(trace.groups.map(keyOf))}>
               Unfold all
             </button>
-            <button type="button" class="tw-button" onClick={() => setUnfolded(new Set())}>
+            <button type="button" class="tw-button" onClick={() => setKeys([])}>
               Fold all
             </button>
             <span class="tw-bar-gap" />
@@ -41,7 +43,7 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
       {rows.length === 0 ? (
         <p class="tw-quiet tw-pad">No steps yet. Applied steps are listed here as Python code.</p>
       ) : (
-        <Rows rows={rows} trace={trace} store={store} onFold={({ key, folded }) => setUnfolded(changed(unfolded, key, folded))} />
+        <Rows rows={rows} trace={trace} store={store} onFold={({ key, folded }) => setKeys(changed(keys, key, folded))} />
       )}
     </div>
   );
@@ -91,11 +93,9 @@ function summary(trace: Trace): string {
   return `${steps}, ${String(groups.length)} composite ${groups.length === 1 ? "step" : "steps"}`;
 }
 
-function changed(set: ReadonlySet<string>, key: string, present: boolean): ReadonlySet<string> {
-  const next = new Set(set);
-  if (present) next.add(key);
-  else next.delete(key);
-  return next;
+function changed(keys: readonly string[], key: string, present: boolean): readonly string[] {
+  const others = keys.filter((other) => other !== key);
+  return present ? [...others, key] : others;
 }
 
 function Actions({ store, announce }: { store: Store; announce: (text: string) => void }): JSX.Element {

@@ -1,8 +1,8 @@
 import { useEffect } from "preact/hooks";
 
 const EDITING = new Set(["a", "c", "v", "x", "z", "y"]);
-/** The keys that a text of a program uses with Ctrl: search, copy, and movements of the cursor. */
-const READING = new Set(["a", "c", "f", "g", "home", "end", "arrowleft", "arrowright", "arrowup", "arrowdown"]);
+/** The keys that the text of a program uses with Ctrl or Alt: copy, and movements of the cursor. */
+const READING = new Set(["a", "c", "home", "end", "arrowleft", "arrowright", "arrowup", "arrowdown"]);
 
 /** Return whether an element is a text field or a list, which use letter keys themselves. */
 export function isTyping(target: EventTarget | null): boolean {
@@ -15,29 +15,31 @@ function isReading(target: EventTarget | null): boolean {
 }
 
 /**
- * Return whether a key belongs to the workbench. JupyterLab gets the others: combinations with Ctrl,
- * Meta, or Alt, and function keys. Keys without a modifier would trigger shortcuts of the notebook,
- * such as deleting a cell; Enter with a modifier would run the cell.
+ * Return whether a key belongs to the workbench; `isBound` states whether a command has it. JupyterLab
+ * gets all other combinations with Ctrl, Meta, or Alt, and function keys. Keys without a modifier would
+ * trigger shortcuts of the notebook, such as deleting a cell; Enter with a modifier would run the cell.
  */
-export function belongsHere(event: KeyboardEvent): boolean {
-  if (/^F\d+$/.test(event.key)) return event.key === "F3" && isReading(event.target);
+export function belongsHere(event: KeyboardEvent, isBound: boolean): boolean {
+  if (isBound) return true;
+  if (/^F\d+$/.test(event.key)) return false;
   if (!(event.ctrlKey || event.metaKey || event.altKey) || event.key === "Enter") return true;
   const key = event.key.toLowerCase();
   if (isReading(event.target) && READING.has(key)) return true;
-  return key === "z" || key === "y" || (isTyping(event.target) && EDITING.has(key) && !event.shiftKey);
+  return isTyping(event.target) && EDITING.has(key) && !event.shiftKey;
 }
 
 /**
  * Mark the keys of the workbench before JupyterLab handles them. JupyterLab ignores keys in elements
  * with this attribute, and listens at the document in the capture phase, after the window.
  */
-export function useOwnKeys(root: { readonly current: HTMLElement | null }): void {
+export function useOwnKeys(root: { readonly current: HTMLElement | null }, isBound: (event: KeyboardEvent) => boolean): void {
   useEffect(() => {
     const mark = (event: KeyboardEvent): void => {
       const box = root.current;
-      if (box && event.target instanceof Node && box.contains(event.target)) box.toggleAttribute("data-lm-suppress-shortcuts", belongsHere(event));
+      if (box && event.target instanceof Node && box.contains(event.target))
+        box.toggleAttribute("data-lm-suppress-shortcuts", belongsHere(event, isBound(event)));
     };
     window.addEventListener("keydown", mark, true);
     return () => window.removeEventListener("keydown", mark, true);
-  }, [root]);
+  }, [root, isBound]);
 }

@@ -1,7 +1,10 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
+import { useEntry } from "../use_view";
 
 interface SplitProps {
+  /** The name under which the size is kept. */
+  readonly name: string;
   readonly label: string;
   readonly direction: "row" | "column";
   readonly initial: number;
@@ -15,9 +18,8 @@ const STEP = 24;
 
 /** Two panes and a separator that pointer and arrow keys move. */
 export function Split(props: SplitProps): JSX.Element {
-  const { direction, sized, minimum = 120 } = props;
-  const [moved, setSize] = useState<number | null>(null);
-  const size = moved ?? props.initial;
+  const { name, direction, sized, minimum = 120 } = props;
+  const [size, setSize] = useEntry("splits", name, props.initial);
   const box = useRef<HTMLDivElement>(null);
   const bound = (value: number): number => {
     const whole = direction === "row" ? box.current?.clientWidth : box.current?.clientHeight;
@@ -29,7 +31,7 @@ export function Split(props: SplitProps): JSX.Element {
     const edge = box.current.getBoundingClientRect();
     const at = direction === "row" ? event.clientX - edge.left : event.clientY - edge.top;
     const whole = direction === "row" ? edge.width : edge.height;
-    setSize(bound(sized === "first" ? at : whole - at));
+    setSize(() => bound(sized === "first" ? at : whole - at));
   };
   const key = (event: KeyboardEvent): void => {
     const grow = direction === "row" ? "ArrowRight" : "ArrowDown";
@@ -37,9 +39,11 @@ export function Split(props: SplitProps): JSX.Element {
     if (event.key !== grow && event.key !== shrink) return;
     event.preventDefault();
     const sign = (event.key === grow) === (sized === "first") ? 1 : -1;
-    setSize(bound(size + sign * STEP));
+    setSize((before) => bound(before + sign * STEP));
   };
-  const fixed = { flex: `0 0 ${size}px` };
+  // A size that was kept may be too large for this window.
+  const limit = `calc(100% - ${String(minimum)}px)`;
+  const fixed = { flex: `0 0 ${size}px`, ...(direction === "row" ? { maxWidth: limit } : { maxHeight: limit }) };
   return (
     <div class={`tw-split tw-split-${direction}`} ref={box}>
       <div class="tw-split-part" style={sized === "first" ? fixed : { flex: "1 1 0" }}>
