@@ -42,8 +42,9 @@ def test_graph_and_loops_side_by_side(page: Page) -> None:
     cards = page.locator(".tw-card")
     assert 5 < cards.count() <= 60
     expect(page.locator(".tw-graph-svg")).to_contain_text("layer.0")
-    cards.first.click()
+    page.locator(".tw-card[tabindex='0']").click()
     page.keyboard.press("Home")
+    expect(cards.first).to_be_in_viewport()
     page.keyboard.press("ArrowDown")
     expect(cards.nth(1)).to_be_focused()
     page.keyboard.press("Enter")
