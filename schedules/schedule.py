@@ -433,17 +433,10 @@ class Schedule(ScheduleMethods):
         self._groups[-1].results = results
 
     def replay(
-        self,
-        trace: Trace,
-        *,
-        names: Mapping[str, str] | None = None,
-        skip: bool = False,
+        self, trace: Trace, *, names: Mapping[str, str] | None = None, skip: bool = False,
         versions: Collection[int] = (),
-    ) -> Replay:
-        """Apply the steps of a trace until one does not apply.
-
-        The head moves to the last step that applied. All applied steps are one version, unless
-        ``versions`` divides them.
+    ) -> Replay:  # fmt: skip
+        """Apply the steps of a trace until one does not apply, and move the head there.
 
         Parameters
         ----------
@@ -453,16 +446,14 @@ class Schedule(ScheduleMethods):
             The names in this program of functions, blocks, loops and buffers that the trace looks
             up by another name, for example ``{"matmul": "dense"}``.
         skip : bool
-            True to continue after a step that does not apply, without the steps that use its
-            results.
+            True to continue after a step that does not apply, without those that use its results.
         versions : collection of int
             The numbers of steps after which the history gets a version, except inside groups.
 
         Returns
         -------
         Replay
-            The final state, and the steps that were not applied with the reason of each; ``print``
-            shows them.
+            The final state, and the steps that were not applied with reasons; ``print`` shows them.
         """
         with self._lock:
             outcome = replay(self.state, trace, names=names, skip=skip, versions=versions)
