@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from ..ir.graph.nodes import CallTIR, GraphFunc, LaunchKernel
@@ -43,6 +44,7 @@ from .previews import previewed
 from .problem_view import error_view
 from .protocol import Applied, JobKind
 from .protocol_steps import Selected, Tone
+from .rates import predicted_rates
 from .render import Samples
 from .requests import (
     Apply,
@@ -179,7 +181,14 @@ class Editor:
             return protocol.KernelRule(
                 name, "compiled", found.base, found.rule, None, None, None, None
             )
-        return self.rules.view(path_to(self.schedule), name, self.samples(self.function))
+        samples = self.samples(self.function)
+        found = self.rules.view(path_to(self.schedule), name, samples)
+        measured = self.document.measurement
+        if measured is None or measured.roof is None:
+            return found
+        cold = measured.conditions.startswith("cold")
+        rates = predicted_rates(self.state.module, name, samples, measured.roof, cold=cold)
+        return found if rates is None else replace(found, gflops=rates[0], gbytes=rates[1])
 
     def _open(self, name: str) -> None:
         profile = self.document.profile

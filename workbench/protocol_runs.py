@@ -15,8 +15,10 @@ class KernelTime:
     ``share`` is its share of :attr:`Measurement.total`. ``gflops`` are the operations on elements
     per nanosecond, and ``gbytes`` the bytes of all arguments per nanosecond; both are absent for
     an emulator and for functions of libraries. ``roof`` is the attained share of the roof, and
-    ``bound`` the peak that limits it: ``operations`` or the name of a level. Both are absent if no
-    roof is known for the kernel, as for one that does not compute with 32-bit floats.
+    ``bound`` the peak that limits it: ``operations`` or the name of a level. ``instructions`` is
+    the estimated number of instructions of a call, of the busiest thread, and ``predicted`` the
+    predicted ``gflops``. All four are absent if no roof is known for the kernel, as for one that
+    does not compute with 32-bit floats.
     """
 
     function: str
@@ -27,6 +29,8 @@ class KernelTime:
     gbytes: float | None = None
     roof: float | None = None
     bound: str | None = None
+    instructions: float | None = None
+    predicted: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,8 @@ class KernelRule:
     and ``steps`` its number of steps. ``predicted`` is the estimated number of instructions of the
     displayed kernel, divided by that of the kernel with the rule; null while it is computed.
     ``rule_us`` and ``now_us`` are the measured times per call, at equal sizes if both are present.
+    ``gflops`` and ``gbytes`` are the predicted rates of the displayed kernel, as in
+    :class:`KernelTime`; absent without a roof.
     """
 
     function: str
@@ -164,6 +170,8 @@ class KernelRule:
     predicted: float | None
     rule_us: float | None
     now_us: float | None
+    gflops: float | None = None
+    gbytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

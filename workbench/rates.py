@@ -9,7 +9,8 @@ from ..ir.analysis.cost import flops, footprint
 from ..ir.dtype import f32
 from ..ir.loop.nodes import BufferParam, PrimFunc
 from ..ir.module import Module
-from .protocol_runs import KernelTime, Measurement, Roof
+from .predictions import estimated_instructions, predicted_gflops
+from .protocol_runs import KernelTime, Measurement, Roof, RoofLevel
 from .render import Samples, at_samples
 from .symbols import samples_of
 
@@ -35,7 +36,8 @@ def with_rates(
     """
     if measurement.emulated:
         return measurement
-    kernels = [_with_rates(kernel, program, chosen) for kernel in measurement.kernels]
+    threads = 0 if roof is None else roof.threads
+    kernels = [_with_rates(kernel, program, chosen, threads) for kernel in measurement.kernels]
     rated = replace(measurement, kernels=kernels)
     if roof is None:
         return rated
@@ -74,26 +76,77 @@ def _with_share(kernel: KernelTime, roof: Roof, *, cold: bool) -> KernelTime:
     """
     if kernel.gflops is None or kernel.gbytes is None:
         return kernel
-    size = kernel.gbytes * 1e3 * kernel.microseconds / max(1, kernel.calls)
-    fits = (level for level in roof.levels if not cold and size <= level.capacity)
-    level = next(fits, roof.levels[-1])
+    per_call = kernel.microseconds / max(1, kernel.calls)
+    size, operations = kernel.gbytes * 1e3 * per_call, kernel.gflops * 1e3 * per_call
+    level = _level(roof, size, cold=cold)
     shares = {level.name: kernel.gbytes / level.gbytes, "operations": kernel.gflops / roof.gflops}
     bound = max(shares, key=shares.__getitem__)
-    return replace(kernel, roof=shares[bound], bound=bound)
+    predicted = (
+        None
+        if kernel.instructions is None
+        else predicted_gflops(kernel.instructions, operations, size, roof, level)
+    )
+    return replace(kernel, roof=shares[bound], bound=bound, predicted=predicted)
+
+
+def _level(roof: Roof, size: float, *, cold: bool) -> RoofLevel:
+    """Return the level that arguments of a number of bytes come from."""
+    fits = (level for level in roof.levels if not cold and size <= level.capacity)
+    return next(fits, roof.levels[-1])
+
+
+def predicted_rates(
+    program: Module, name: str, samples: Samples, roof: Roof, *, cold: bool = False
+) -> tuple[float, float] | None:
+    """Return the predicted operations and bytes per nanosecond of a kernel that was not measured.
+
+    Parameters
+    ----------
+    program : Module
+        The program that contains the kernel.
+    name : str
+        The name of the kernel.
+    samples : Samples
+        The sample values of its symbols.
+    roof : Roof
+        The peak rates of the machine.
+    cold : bool
+        Whether all arguments come from memory.
+
+    Returns
+    -------
+    tuple of float or None
+        The rates; None for graphs, for kernels that do not compute, and for those that the roof
+        does not apply to.
+    """
+    function = program.functions.get(name)
+    if not isinstance(function, PrimFunc) or not _is_compared(program, name):
+        return None
+    work = counted(function, samples)
+    instructions = estimated_instructions(function, samples, roof.threads)
+    if work is None or not all(work) or not instructions:
+        return None
+    operations, size = work
+    level = _level(roof, size, cold=cold)
+    gflops = predicted_gflops(instructions, operations, size, roof, level)
+    return gflops, gflops * size / operations
 
 
 def _with_rates(
-    kernel: KernelTime, program: Module, chosen: Mapping[tuple[str, str], int]
+    kernel: KernelTime, program: Module, chosen: Mapping[tuple[str, str], int], threads: int
 ) -> KernelTime:
     function = program.functions.get(kernel.function)
     if not isinstance(function, PrimFunc) or kernel.microseconds <= 0.0:
         return kernel
-    work = counted(function, samples_of(program, function, chosen))
+    samples = samples_of(program, function, chosen)
+    work = counted(function, samples)
     if work is None:
         return kernel
     per_call = kernel.microseconds / max(1, kernel.calls)
     operations, size = (count / per_call / 1e3 for count in work)
-    return replace(kernel, gflops=operations, gbytes=size)
+    known = threads > 0 and _is_compared(program, kernel.function)
+    instructions = estimated_instructions(function, samples, threads) if known else None
+    return replace(kernel, gflops=operations, gbytes=size, instructions=instructions)
 
 
 def counted(function: PrimFunc, samples: Samples) -> tuple[int, int] | None:

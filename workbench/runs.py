@@ -9,6 +9,7 @@ from ..errors import TilewrightError
 from ..ir.module import Function
 from ..schedules.history import Node
 from . import protocol
+from .default_rules import path_to
 from .durations import duration
 from .editor import Editor
 from .given_inputs import given_inputs
@@ -18,6 +19,7 @@ from .protocol_runs import Measurement, Roof
 from .protocol_steps import Tone
 from .rates import with_rates, with_roof
 from .requests import EditSizeSet, Run
+from .roofline import Roofline, roofline_of
 from .serialization import ProtocolError
 from .session_document import Profile
 from .size_sets import SizeSetError
@@ -220,6 +222,27 @@ class Runs(Editor):
                 self._announce(f"Measured: at most {roof.gflops:.0f} GFLOP/s", "good")
 
         self._start("Measure the peak rates", work)
+
+    def roofline(self, kernel: str = "") -> Roofline:
+        """Return the shown measurement below the peak rates, with the path of one kernel.
+
+        Parameters
+        ----------
+        kernel : str
+            The kernel; by default the open one if it was measured, else the slowest one.
+
+        Raises
+        ------
+        RooflineError
+            If there is no measurement with peak rates, or the kernel was not measured.
+        """
+        with self.lock:
+            shown, states = self.document.measurement, [n.id for n in path_to(self.schedule)]
+            measured = {k.function for k in shown.kernels} if shown is not None else set[str]()
+            traced = kernel or (self.view.open if self.view.open in measured else "")
+            return roofline_of(
+                shown, records=self.records, states=states, kernel=traced, rule=self.rule()
+            )
 
     def _show(self, record: Record) -> None:
         """Show a measurement; the graph keeps the colors of the last one of an entire call."""

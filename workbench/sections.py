@@ -157,7 +157,9 @@ def heat(session: DisplayedSession) -> tuple[Overlay, list[bytes]] | None:
 
 
 def _rule_key(session: DisplayedSession) -> object:
-    return session.schedule.head.id, session.function, session.rules.revision
+    measured, samples = session.document.measurement, dict(session.samples(session.function))
+    peaks = None if measured is None else (measured.roof, measured.conditions)
+    return session.schedule.head.id, session.function, session.rules.revision, samples, peaks
 
 
 def _selected_key(session: DisplayedSession) -> object:

@@ -20,6 +20,7 @@ from ..schedules.targets import program_target
 from ..target.target import Target
 from .bench import Bench
 from .protocol import Update
+from .roofline import Roofline
 from .serialization import update_to_plain
 from .session import Session
 from .snapshot import snapshot_html, snapshot_text
@@ -109,6 +110,28 @@ class Workbench(anywidget.AnyWidget):
     def schedule(self) -> Schedule:
         """The schedule of the session."""
         return self.session.schedule
+
+    def roofline(self, kernel: str = "") -> Roofline:
+        """Return the kernels of the shown measurement below the peak rates of the machine.
+
+        Parameters
+        ----------
+        kernel : str
+            The kernel whose path through the measured versions of the branch is part of the
+            result; by default the open one if it was measured, else the slowest one.
+
+        Returns
+        -------
+        Roofline
+            Measured and predicted kernels; ``print`` shows a table, and ``.figure()`` returns a
+            picture as a ``plotly.graph_objects.Figure``.
+
+        Raises
+        ------
+        RooflineError
+            If the program was not measured on a CPU, or the kernel was not measured.
+        """
+        return self.session.roofline(kernel)
 
     def _receive(self, _widget: Any, content: dict[str, Any], _buffers: list[memoryview]) -> None:
         self.session.handle(content)

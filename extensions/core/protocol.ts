@@ -239,8 +239,10 @@ export interface StepInfo {
  * `share` is its share of :attr:`Measurement.total`. `gflops` are the operations on elements
  * per nanosecond, and `gbytes` the bytes of all arguments per nanosecond; both are absent for
  * an emulator and for functions of libraries. `roof` is the attained share of the roof, and
- * `bound` the peak that limits it: `operations` or the name of a level. Both are absent if no
- * roof is known for the kernel, as for one that does not compute with 32-bit floats.
+ * `bound` the peak that limits it: `operations` or the name of a level. `instructions` is
+ * the estimated number of instructions of a call, of the busiest thread, and `predicted` the
+ * predicted `gflops`. All four are absent if no roof is known for the kernel, as for one that
+ * does not compute with 32-bit floats.
  */
 export interface KernelTime {
   readonly function: string;
@@ -251,6 +253,8 @@ export interface KernelTime {
   readonly gbytes?: number;
   readonly roof?: number;
   readonly bound?: string;
+  readonly instructions?: number;
+  readonly predicted?: number;
 }
 
 /**
@@ -372,6 +376,8 @@ export interface Overlay {
  * and `steps` its number of steps. `predicted` is the estimated number of instructions of the
  * displayed kernel, divided by that of the kernel with the rule; null while it is computed.
  * `rule_us` and `now_us` are the measured times per call, at equal sizes if both are present.
+ * `gflops` and `gbytes` are the predicted rates of the displayed kernel, as in
+ * :class:`KernelTime`; absent without a roof.
  */
 export interface KernelRule {
   readonly function: string;
@@ -382,6 +388,8 @@ export interface KernelRule {
   readonly predicted: number | null;
   readonly rule_us: number | null;
   readonly now_us: number | null;
+  readonly gflops?: number;
+  readonly gbytes?: number;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Dock } from "../core/panels/dock";
-import { branchPath, ceiling, gridOf, logScale, measuredPoints } from "../core/panels/roofline_data";
+import { branchPath, ceiling, gridOf, headPrediction, logScale, measuredPoints, predictedPoints } from "../core/panels/roofline_data";
 import { svgText } from "../core/ui/svg_file";
 import { connected, flush, useFakeTimers } from "./helpers";
 
@@ -49,6 +49,38 @@ test("draws the path of the open kernel through the measured states of the branc
   expect(branchPath(history, records, { ...measurement, shapes: "b = 2" }, "fused_matmul_add_gelu")).toEqual([]);
   expect(page.querySelectorAll(".tw-roofline-earlier")).toHaveLength(3); // one of them in the legend
   expect(page.querySelector(".tw-roofline-chart .tw-roofline-path")).not.toBeNull();
+});
+
+test("draws predictions as hollow circles, also that of a head that is not measured", async () => {
+  const { kernel, store } = await open();
+  const { history, measurement, rule } = store.state.value;
+  if (!measurement || !rule) throw new Error("no measurement");
+  expect(predictedPoints(measurement)).toEqual([]);
+  expect(page.querySelector(".tw-roofline-predicted")).toBeNull();
+  const kernels = measurement.kernels.map((item, index) => (index < 2 ? { ...item, predicted: 85 } : item));
+  kernel.answer({ measurement: { ...measurement, kernels }, rule: { ...rule, gflops: 100, gbytes: 10 } });
+  await flush();
+  expect(page.querySelectorAll(".tw-roofline-chart .tw-roofline-predicted")).toHaveLength(2);
+  expect(page.querySelector(".tw-roofline-next")).toBeNull();
+  expect(page.querySelector(".tw-roofline-legend")?.textContent).toContain("predicted by the estimated instructions");
+
+  const edited = { ...history, head: "edited", nodes: [...history.nodes, { ...history.nodes[5], key: "edited", parent: history.head } as (typeof history.nodes)[number]] };
+  kernel.answer({ history: edited });
+  await flush();
+  expect(page.querySelectorAll(".tw-roofline-chart .tw-roofline-predicted")).toHaveLength(3);
+  expect(page.querySelector(".tw-roofline-next")).not.toBeNull();
+  expect(page.querySelector(".tw-roofline-chart")?.getAttribute("aria-label")).toContain("fused_matmul_add_gelu at the head 100 GFLOP/s.");
+});
+
+test("a head without a prediction has no point", () => {
+  const { store } = connected();
+  const { history, measurement, rule } = store.state.value;
+  if (!measurement || !rule) throw new Error("no measurement");
+  const edited = { ...history, head: "edited" };
+  expect(headPrediction(edited, measurement, rule)).toBeNull();
+  expect(headPrediction(edited, measurement, null)).toBeNull();
+  expect(headPrediction(edited, measurement, { ...rule, gflops: 0, gbytes: 5 })).toBeNull();
+  expect(headPrediction(history, { ...measurement, state: history.head }, { ...rule, gflops: 1, gbytes: 1 })).toBeNull();
 });
 
 test("a kernel opens from the table, and the roof is measured again", async () => {

@@ -34,6 +34,7 @@ def test_roofline_of_a_branch(open_notebook: Callable[..., Page], root: Path) ->
     tab(page, "Roofline")
     chart = page.get_by_role("img", name="Roofline.")
     expect(chart.locator(".tw-roofline-point")).to_have_count(3)
+    expect(chart.locator(".tw-roofline-predicted")).to_have_count(3)
     expect(page.get_by_role("list", name="Legend")).to_contain_text("memory:")
     expect(chart.locator(".tw-roofline-path")).to_have_count(0)
 

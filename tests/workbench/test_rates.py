@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 import tilewright as tw
 from tilewright.codegen.errors import RunCrashedError
 from tilewright.workbench.bench import Bench
 from tilewright.workbench.protocol_runs import KernelTime, Measurement, Roof, RoofLevel
-from tilewright.workbench.rates import counted, with_rates, with_roof
+from tilewright.workbench.rates import counted, predicted_rates, with_rates, with_roof
 
 from tests.workbench.conftest import MATMUL, NETWORK
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.workbench.conftest import Client
 
 LEVELS = [RoofLevel("L2 cache", 1000, 8.0), RoofLevel("memory", 0, 2.0)]
@@ -151,3 +151,52 @@ def test_the_roof_is_measured_again_if_a_kernel_exceeds_it(
     assert measurement is not None
     assert measurement.roof == high
     assert measurement.kernels[0].roof < 1.0
+
+
+def test_a_prediction_needs_a_roof() -> None:
+    program, kernels = tw.parse(NETWORK), measured(KernelTime("twice", 1, 1.0, 1.0))
+    chosen = {("main", "n"): 10}
+    (bare,) = with_rates(kernels, program, chosen).kernels
+    assert (bare.instructions, bare.predicted) == (None, None)
+    (kernel,) = with_rates(kernels, program, chosen, ROOF).kernels
+    each = 4  # two loads, an addition, and a store
+    assert kernel.instructions == 80 * each
+    assert kernel.predicted == pytest.approx(80 / (80 * each / (10.0 / 32)))
+    (other,) = with_rates(kernels, tw.parse(NETWORK.replace("f32", "f64")), chosen, ROOF).kernels
+    assert (other.instructions, other.predicted) == (None, None)
+
+
+def test_another_roof_changes_the_predictions() -> None:
+    program, kernels = tw.parse(NETWORK), measured(KernelTime("twice", 1, 1.0, 1.0))
+    first = with_rates(kernels, program, {("main", "n"): 10}, ROOF)
+    again = with_roof(first, replace(ROOF, gflops=20.0))
+    assert again.kernels[0].predicted == pytest.approx(2 * first.kernels[0].predicted)
+    slow = with_roof(first, replace(ROOF, levels=[RoofLevel("memory", 0, 1e-3)]))
+    assert slow.kernels[0].predicted == pytest.approx(80 / (640 / 1e-3))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_the_smallest_sizes_have_rates(n: int) -> None:
+    kernel = KernelTime("twice", 1, 1.0, 1.0)
+    program = tw.parse(NETWORK.replace("lower=1", "lower=0"))
+    (found,) = with_rates(measured(kernel), program, {("main", "n"): n}, ROOF).kernels
+    assert found.gflops == n * 8 / 1e3
+    assert (found.predicted == 0) is (n == 0)
+
+
+def test_the_prediction_of_an_unmeasured_kernel_follows_its_schedule() -> None:
+    program = tw.parse(NETWORK)
+    sch = tw.Schedule(program)
+    sch.vectorize(sch.get_loops(sch.get_block("y", "twice"))[1])
+    scalar, vectors = (predicted_rates(p, "twice", {"n": 10}, ROOF) for p in (program, sch.module))
+    assert scalar is not None
+    assert vectors is not None
+    assert vectors[0] > 4 * scalar[0]
+    assert scalar[1] == pytest.approx(scalar[0] * 8)
+    cold = predicted_rates(sch.module, "twice", {"n": 10}, ROOF, cold=True)
+    assert cold is not None
+    assert cold <= vectors
+    for name, samples in (("main", {"n": 10}), ("twice", {}), ("twice", {"n": 0})):
+        assert predicted_rates(program, name, samples, ROOF) is None
+    integers = tw.parse(MATMUL.replace("f32", "i32").replace("0.0", "0"))
+    assert predicted_rates(integers, "matmul", {"n": 4}, ROOF) is None

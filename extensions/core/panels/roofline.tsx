@@ -8,7 +8,19 @@ import { digits, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { saveSvg } from "../ui/svg_file";
 import type { Panel } from "./panel";
-import { boundText, branchPath, ceiling, gridOf, logScale, measuredPoints, type Measured, type PathPoint, type Point } from "./roofline_data";
+import {
+  boundText,
+  branchPath,
+  ceiling,
+  gridOf,
+  headPrediction,
+  logScale,
+  measuredPoints,
+  predictedPoints,
+  type Measured,
+  type PathPoint,
+  type Point,
+} from "./roofline_data";
 import { stateName } from "./states";
 
 const WIDTH = 460;
@@ -52,15 +64,18 @@ function Roofline({ store, measurement, roof, points }: RooflineProps): JSX.Elem
   const history = useWatch(store.state, (state) => state.history);
   const records = useWatch(store.state, (state) => state.records);
   const open = useWatch(store.state, (state) => state.open);
+  const rule = useWatch(store.state, (state) => state.rule);
   const chart = useRef<SVGSVGElement>(null);
   const traced = points.find((point) => point.kernel === open)?.kernel ?? points[0]?.kernel ?? "";
   const path = branchPath(history, records, measurement, traced);
+  const next = headPrediction(history, measurement, rule);
+  const predicted = predictedPoints(measurement);
   const remeasure = (): void => void store.send({ type: "run", action: "roof", function: "" });
   return (
     <div class="tw-roofline">
       <div class="tw-roofline-figure">
-        <Chart chart={chart} roof={roof} points={points} path={path} traced={traced} name={(state) => stateName(history, state)} />
-        <Legend roof={roof} traced={traced} hasPath={path.length > 1} />
+        <Chart chart={chart} roof={roof} points={points} predicted={predicted} next={next} path={path} traced={traced} name={(state) => stateName(history, state)} />
+        <Legend roof={roof} traced={traced} hasPath={path.length > 1} hasPredictions={predicted.length > 0 || next !== null} />
         <p class="tw-roofline-actions">
           <button type="button" class="tw-button" data-focus="save-roofline" onClick={() => chart.current && saveSvg(chart.current, "roofline.svg")}>
             <Icon name="save" size={14} /> Save as SVG
@@ -79,21 +94,25 @@ interface ChartProps {
   readonly chart: { current: SVGSVGElement | null };
   readonly roof: Roof;
   readonly points: readonly Measured[];
+  readonly predicted: readonly Point[];
+  /** The prediction of the open kernel at the head, which is not measured. */
+  readonly next: Point | null;
   readonly path: readonly PathPoint[];
   readonly traced: string;
   readonly name: (state: string) => string;
 }
 
-function Chart({ chart, roof, points, path, traced, name }: ChartProps): JSX.Element {
+function Chart({ chart, roof, points, predicted, next, path, traced, name }: ChartProps): JSX.Element {
   const memory = roof.levels.at(-1)?.gbytes ?? 1;
-  const all: readonly Point[] = [...points, ...path];
+  const all: readonly Point[] = [...points, ...predicted, ...path, ...(next ? [next] : [])];
+  const start = next && (path.at(-1)?.kernel === next.kernel ? path.at(-1) : points.find((point) => point.kernel === next.kernel));
   const ridge = roof.gflops / memory;
   const x = logScale([...all.map((point) => point.intensity), ridge / 4, ridge * 4], [MARGIN.left, WIDTH - MARGIN.right]);
   const y = logScale([...all.map((point) => point.gflops), roof.gflops], [HEIGHT - MARGIN.bottom, MARGIN.top]);
   const curve = (corners: readonly Omit<Point, "kernel">[]): string => corners.map((point) => `${x(point.intensity).toFixed(1)},${y(point.gflops).toFixed(1)}`).join(" ");
   const [from, to] = x.domain();
   return (
-    <svg class="tw-roofline-chart" viewBox={`0 0 ${String(WIDTH)} ${String(HEIGHT)}`} role="img" aria-label={description(roof, points, path, traced)} ref={chart}>
+    <svg class="tw-roofline-chart" viewBox={`0 0 ${String(WIDTH)} ${String(HEIGHT)}`} role="img" aria-label={description(roof, points, path, traced) + predictionText(predicted, next)} ref={chart}>
       <Axes x={x} y={y} />
       <clipPath id="tw-roofline-clip">
         <rect x={MARGIN.left} y={MARGIN.top} width={WIDTH - MARGIN.left - MARGIN.right} height={HEIGHT - MARGIN.top - MARGIN.bottom} />
@@ -105,6 +124,9 @@ function Chart({ chart, roof, points, path, traced, name }: ChartProps): JSX.Ele
           return <polyline key={level.name} class={`tw-roof tw-roof-${String(roof.levels.length - 1 - index)}`} points={curve(corners)} />;
         })}
         {path.length > 1 ? <polyline class="tw-roofline-path" points={curve(path)} /> : null}
+        {next && start ? (
+          <line class="tw-roofline-next" x1={x(start.intensity)} y1={y(start.gflops)} x2={x(next.intensity)} y2={y(next.gflops)} />
+        ) : null}
       </g>
       {path.slice(0, -1).map((point) => (
         <circle key={point.state} class="tw-roofline-earlier" cx={x(point.intensity)} cy={y(point.gflops)} r="4">
@@ -118,6 +140,11 @@ function Chart({ chart, roof, points, path, traced, name }: ChartProps): JSX.Ele
           </circle>
           {index < NAMED ? <Label x={x(point.intensity)} y={y(point.gflops)} text={point.kernel} /> : null}
         </g>
+      ))}
+      {[...predicted, ...(next ? [next] : [])].map((point) => (
+        <circle key={`${point.kernel}${point === next ? " at the head" : ""}`} class="tw-roofline-predicted" cx={x(point.intensity)} cy={y(point.gflops)} r="5">
+          <title>{`${point.kernel}${point === next ? " at the head" : ""}: ${digits(point.gflops)} GFLOP/s predicted`}</title>
+        </circle>
       ))}
     </svg>
   );
@@ -166,8 +193,15 @@ function gridClass(label: string): string {
   return label === "" ? "tw-roofline-grid is-minor" : "tw-roofline-grid";
 }
 
+interface LegendProps {
+  readonly roof: Roof;
+  readonly traced: string;
+  readonly hasPath: boolean;
+  readonly hasPredictions: boolean;
+}
+
 /** The legend: the roofs with their rates, and the marks. */
-function Legend({ roof, traced, hasPath }: { roof: Roof; traced: string; hasPath: boolean }): JSX.Element {
+function Legend({ roof, traced, hasPath, hasPredictions }: LegendProps): JSX.Element {
   const threads = `${String(roof.threads)} ${roof.threads === 1 ? "thread" : "threads"}`;
   return (
     <ul class="tw-roofline-legend" aria-label="Legend">
@@ -188,6 +222,14 @@ function Legend({ roof, traced, hasPath }: { roof: Roof; traced: string; hasPath
         </svg>
         measured kernel; the area shows its share of the time
       </li>
+      {hasPredictions ? (
+        <li>
+          <svg width="26" height="14" aria-hidden="true">
+            <circle class="tw-roofline-predicted" cx="13" cy="7" r="5" />
+          </svg>
+          predicted by the estimated instructions and the bytes of the arguments
+        </li>
+      ) : null}
       {hasPath ? (
         <li>
           <svg width="26" height="14" aria-hidden="true">
@@ -244,6 +286,12 @@ function Table({ store, points }: { store: Store; points: readonly Measured[] })
 function pointText({ kernel, gflops, intensity, share, roof, bound }: Measured): string {
   const limit = roof === undefined || bound === undefined ? "" : `, ${percent(roof)} of the roof, ${boundText(bound)}`;
   return `${kernel}: ${digits(gflops)} GFLOP/s at ${digits(intensity)} operations per byte${limit}; ${percent(share)} of the time`;
+}
+
+function predictionText(predicted: readonly Point[], next: Point | null): string {
+  const parts = predicted.map((point) => `${point.kernel} ${digits(point.gflops)} GFLOP/s`);
+  if (next) parts.push(`${next.kernel} at the head ${digits(next.gflops)} GFLOP/s`);
+  return parts.length > 0 ? ` Predicted: ${parts.join(", ")}.` : "";
 }
 
 /** Return the alternative text of the chart. */

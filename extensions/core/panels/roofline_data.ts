@@ -1,6 +1,6 @@
 import { extent } from "d3-array";
 import { scaleLog, type Scale } from "d3-scale";
-import type { History, Measurement, MeasurementRecord, Roof } from "../protocol";
+import type { History, KernelRule, Measurement, MeasurementRecord, Roof } from "../protocol";
 
 /** A kernel in the roofline: operations per byte, and GFLOP/s. */
 export interface Point {
@@ -26,6 +26,19 @@ export function measuredPoints({ kernels }: Measurement): Measured[] {
   return kernels.flatMap(({ function: kernel, gflops = 0, gbytes = 0, share, roof, bound }) =>
     gflops > 0 && gbytes > 0 ? [{ kernel, intensity: gflops / gbytes, gflops, share, roof, bound }] : [],
   );
+}
+
+/** Return the predictions of the measured kernels by the estimated instructions and bytes. */
+export function predictedPoints({ kernels }: Measurement): Point[] {
+  return kernels.flatMap(({ function: kernel, gflops = 0, gbytes = 0, predicted = 0 }) =>
+    gflops > 0 && gbytes > 0 && predicted > 0 ? [{ kernel, intensity: gflops / gbytes, gflops: predicted }] : [],
+  );
+}
+
+/** Return the prediction of the open kernel at the head, unless the head is the measured state. */
+export function headPrediction({ head }: History, { state }: Measurement, rule: KernelRule | null): Point | null {
+  const { function: kernel = "", gflops = 0, gbytes = 0 } = rule ?? {};
+  return head !== state && gflops > 0 && gbytes > 0 ? { kernel, intensity: gflops / gbytes, gflops } : null;
 }
 
 /** Return the points of a kernel at the measured states from the root to the head, under equal conditions. */
