@@ -44,7 +44,7 @@ def test_the_named_steps_exist() -> None:
 
 
 def test_the_page_of_the_workbench_uses_the_labels_of_its_interface(root: Path) -> None:
-    sources = "".join(p.read_text() for p in (root / "extensions" / "core").rglob("*.tsx"))
+    sources = "".join(p.read_text() for p in (root / "extensions" / "core").rglob("*.ts*"))
     labels = set(re.findall(r"\*([A-Z][A-Za-z ]+)\*", WORKBENCH))
     assert {"Apply", "Compile", "Measure", "Measure kernel", "Symbols", "Kernels"} <= labels
     assert [word for word in labels if word not in sources] == []

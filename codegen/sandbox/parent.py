@@ -74,6 +74,7 @@ class Runner:
     ...         y[i] = x[i] * 0.5
     ... ''')
     ... )
+    >>> import numpy as np
     >>> runner = Runner(exe)
     >>> runner.run("halve", [np.array([2, 4], np.float32)]).results[0]
     array([1., 2.], dtype=float32)
