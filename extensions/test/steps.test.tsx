@@ -135,3 +135,13 @@ test("a page has one name", () => {
   expect(clientName()).toBe(clientName());
   expect(clientName()).toMatch(/^[a-z0-9]{8,64}$/);
 });
+
+test("the focus of a removed step does not move to its folded entry", async () => {
+  page.querySelector<HTMLElement>('[data-focus="apply:unroll"]')?.focus();
+  const menu = menuOf(store);
+  const folded = { step: "unroll", family: "loops", summary: "", composite: false, fields: [{ name: "loop", type: "loop", doc: "", value: "", choices: [], required: true, kinds: ["loop"] as const, unavailable: {} }] };
+  kernel.answer({ menu: { ...menu, suggestions: menu.suggestions.filter((item) => item.step !== "unroll") }, catalog: [folded] });
+  await flush();
+  expect(page.querySelector('.tw-other-steps [data-focus="step:unroll"]')).not.toBeNull();
+  expect(document.activeElement?.classList.contains("tw-marker")).toBe(true);
+});

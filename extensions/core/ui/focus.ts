@@ -46,7 +46,8 @@ export function useKeptFocus(root: Ref): void {
 function successor(box: HTMLElement, role: string): HTMLElement {
   const [kind = "", name = ""] = role.split(":");
   const roles = [role, ...(name === "" ? [] : [`step:${name}`])];
-  const controls = [...box.querySelectorAll<HTMLElement>("[data-focus]")];
+  // A control in a folded part cannot have the focus.
+  const controls = [...box.querySelectorAll<HTMLElement>("[data-focus]")].filter((control) => !control.closest("details:not([open]) > :not(summary)"));
   const same = roles.map((wanted) => controls.find((control) => control.dataset.focus === wanted));
   const alike = controls.find((control) => kind === "rule" && control.dataset.focus?.startsWith("rule:"));
   const markers = [".tw-marker.is-selected", ".tw-marker[tabindex='0']", ".tw-code-text"].map((selector) => box.querySelector<HTMLElement>(selector));
