@@ -203,3 +203,27 @@ test("counts the results of a search and focuses the first one with Enter", asyn
   expect((document.activeElement as SVGElement).dataset.name).toBe("v27");
   expect(topOf("v27")).toBeLessThan(400);
 });
+
+test("of a large graph only the cards near the visible part are rendered, and the selected one", async () => {
+  await show(chain(1000), 900);
+  const names = (): string[] => [...page.querySelectorAll<SVGElement>(".tw-card")].map((card) => card.dataset.name ?? "");
+  expect(names().length).toBeLessThan(120);
+  expect(names()).toContain("v900");
+  expect(page.querySelectorAll(".tw-edge").length).toBeLessThan(120);
+  expect(page.querySelectorAll(".tw-minimap path")).toHaveLength(1);
+  await press("Home");
+  findSvg(".tw-card[tabindex='0']").focus();
+  await press("Home");
+  expect(document.activeElement?.getAttribute("data-name")).toBe("v0");
+  await press("End");
+  expect(document.activeElement?.getAttribute("data-name")).toBe("v999");
+  expect(names()).toContain("v998");
+});
+
+test("edges over many layers are marks with the names of the other ends", async () => {
+  const graph = chain(2000);
+  const nodes = graph.nodes.map((node) => (node.uid >= 60 ? { ...node, inputs: [...node.inputs, node.uid - 60] } : node));
+  await show({ ...graph, nodes }, 1500);
+  const ports = [...findSvg(".tw-card[data-name=v1500]").querySelectorAll(".tw-port")];
+  expect(ports.map((port) => port.textContent)).toEqual(["from v1440", "to v1560"]);
+});

@@ -1,11 +1,14 @@
 import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
 import { memo } from "../ui/memo";
 import type { Heat } from "../overlay";
 import type { GraphView as Graph } from "../protocol";
 import { percent } from "../ui/format";
+import type { Area } from "./camera";
 import type { Card, Folded } from "./fold";
-import { routePath, type Layout } from "./layout";
+import { routePath, type Layout, type Placed } from "./layout";
 import { clipped, isSmall } from "./sizes";
+import { overlaps, portsOf, routesIn, type Ports } from "./visible";
 
 export interface CardActions {
   readonly onSelect: (uid: number) => void;
@@ -25,6 +28,8 @@ interface CardsProps extends CardActions {
   /** The keys of the cards with the selection, and of those that match the search; null without a search. */
   readonly chosen: ReadonlySet<string>;
   readonly found: ReadonlySet<string> | null;
+  /** The part of a large graph to render, null for all of it. */
+  readonly part: Area | null;
   /** The number of the card that is a tab stop. */
   readonly tabStop: number;
 }
@@ -34,11 +39,17 @@ const MAX_HEAT = 0.55;
 
 /** The edges and cards of the diagram. */
 export const Cards = memo(function Cards(props: CardsProps): JSX.Element {
-  const { shown, layout, chosen } = props;
+  const { shown, layout, chosen, part, tabStop } = props;
+  const routes = useMemo(() => routesIn(layout.routes, part), [layout, part]);
+  const ports = useMemo(() => portsOf(layout.ports), [layout]);
+  const isShown = (card: Card, index: number): boolean => {
+    const place = layout.boxes.get(card.key);
+    return index === tabStop || chosen.has(card.key) || (place !== undefined && overlaps(part, place));
+  };
   return (
     <>
       <g aria-hidden="true">
-        {layout.routes.map(({ edge, points }) => (
+        {routes.map(({ edge, points }) => (
           <path
             key={`${edge.from}>${edge.to}`}
             class={`tw-edge${chosen.has(edge.from) || chosen.has(edge.to) ? " is-near" : ""}`}
@@ -46,9 +57,9 @@ export const Cards = memo(function Cards(props: CardsProps): JSX.Element {
           />
         ))}
       </g>
-      {shown.cards.map((card, index) => (
-        <CardShape key={card.key} {...props} card={card} index={index} />
-      ))}
+      {shown.cards.map((card, index) =>
+        isShown(card, index) ? <CardShape key={card.key} {...props} card={card} index={index} ports={ports.get(card.key)} /> : null,
+      )}
     </>
   );
 });
@@ -56,6 +67,7 @@ export const Cards = memo(function Cards(props: CardsProps): JSX.Element {
 interface CardProps extends CardsProps {
   readonly card: Card;
   readonly index: number;
+  readonly ports: Ports | undefined;
 }
 
 function CardShape(props: CardProps): JSX.Element | null {
@@ -111,6 +123,7 @@ function CardShape(props: CardProps): JSX.Element | null {
           {clipped(card.detail, 27)}
         </text>
       )}
+      {props.ports ? <PortMarks ports={props.ports} place={place} shown={props.shown} /> : null}
       {share > 0 ? (
         <text class="tw-card-share" x={place.width - 8} y="30" text-anchor="end">
           {percent(share)}
@@ -118,6 +131,33 @@ function CardShape(props: CardProps): JSX.Element | null {
       ) : null}
     </g>
   );
+}
+
+/** The ends of edges that are too long to be routed, with the names of the values at the other ends. */
+function PortMarks({ ports, place, shown }: { ports: Ports; place: Placed; shown: Folded }): JSX.Element {
+  const names = (keys: readonly string[]): string => keys.map((key) => nameOf(shown, key)).join(", ");
+  const x = place.width - 14;
+  return (
+    <>
+      {ports.inputs.length > 0 ? (
+        <g class="tw-port">
+          <path d={`M${x} 0v-8`} />
+          <text x={x + 5} y="-3">{clipped(`from ${names(ports.inputs)}`, 24)}</text>
+        </g>
+      ) : null}
+      {ports.outputs.length > 0 ? (
+        <g class="tw-port">
+          <path d={`M${x} ${place.height}v8`} />
+          <text x={x + 5} y={place.height + 10}>{clipped(`to ${names(ports.outputs)}`, 24)}</text>
+        </g>
+      ) : null}
+    </>
+  );
+}
+
+function nameOf({ cards }: Folded, key: string): string {
+  const card = cards.find((other) => other.key === key);
+  return card?.kind === "group" ? card.title : (card?.members[0]?.name ?? key);
 }
 
 function cardClass(props: CardProps): string {

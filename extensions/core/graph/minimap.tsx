@@ -1,9 +1,10 @@
 import type { JSX } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { memo } from "../ui/memo";
 import type { Area, Camera } from "./camera";
 import type { Card } from "./fold";
-import type { Layout } from "./layout";
+import type { Layout, Placed } from "./layout";
+import { partToRender } from "./visible";
 
 interface MinimapProps {
   readonly camera: { readonly current: Camera | null };
@@ -22,6 +23,8 @@ const HEIGHT = 130;
 /** An overview of the graph with a frame around its visible part; a press or drag moves that part. */
 export const Minimap = memo(function Minimap({ camera, cards, layout, chosen, found, frame }: MinimapProps): JSX.Element {
   const { width, height } = layout;
+  const isLarge = partToRender(layout, null) !== null;
+  const outline = useMemo(() => (isLarge ? [...layout.boxes.values()].map(boxPath).join("") : ""), [isLarge, layout]);
   const scale = Math.min(WIDTH / width, HEIGHT / height);
   const svg = useRef<SVGSVGElement>(null);
   useLayoutEffect(() => {
@@ -48,7 +51,8 @@ export const Minimap = memo(function Minimap({ camera, cards, layout, chosen, fo
       onPointerDown={press}
       onPointerMove={move}
     >
-      {cards.map((card) => {
+      {isLarge ? <path class="is-call" d={outline} /> : null}
+      {(isLarge ? cards.filter((card) => chosen.has(card.key) || found?.has(card.key)) : cards).map((card) => {
         const place = layout.boxes.get(card.key);
         const marks = `${chosen.has(card.key) ? " is-selected" : ""}${found?.has(card.key) ? " is-found" : ""}`;
         return place ? <rect key={card.key} class={`is-${card.kind}${marks}`} x={place.x} y={place.y} width={place.width} height={place.height} /> : null;
@@ -57,6 +61,11 @@ export const Minimap = memo(function Minimap({ camera, cards, layout, chosen, fo
     </svg>
   );
 });
+
+/** Return the outline of a card; one path of all cards of a large graph is drawn faster than each. */
+function boxPath({ x, y, width, height }: Placed): string {
+  return `M${x.toFixed(0)} ${y.toFixed(0)}h${width.toFixed(0)}v${height.toFixed(0)}h${(-width).toFixed(0)}z`;
+}
 
 /** Move the frame to the visible part of the layout. */
 export function placeFrame(frame: SVGRectElement | null, visible: Area, layout: Pick<Layout, "width" | "height">): void {

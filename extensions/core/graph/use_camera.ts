@@ -6,6 +6,7 @@ import type { Card, Folded } from "./fold";
 import { KeptCamera } from "./kept_camera";
 import type { Layout } from "./layout";
 import { placeFrame } from "./minimap";
+import { contains, partNear, partToRender } from "./visible";
 
 /** A value that outlives the renderings of a component. */
 export interface Ref<T> {
@@ -25,14 +26,18 @@ interface CameraProps {
   readonly showHint: () => void;
 }
 
-/** Connect the camera with the layout and the selection, and return whether parts of the graph are hidden. */
-export function useCamera(props: CameraProps): boolean {
+/**
+ * Connect the camera with the layout and the selection. Return whether parts of the graph are hidden,
+ * and the part of a large graph to render, null for all of it.
+ */
+export function useCamera(props: CameraProps): readonly [boolean, Area | null] {
   const { view, camera, layout, graph, selected } = props;
   const kept = useViewOf();
   const latest = useRef(props);
   latest.current = props;
   const name = useRef("");
   const [overflows, setOverflows] = useState(false);
+  const [near, setNear] = useState<Area | null>(null);
   const show = (): void => camera.current?.show(latest.current.layout, chosenArea(latest.current));
   useLayoutEffect(() => {
     const element = view.current;
@@ -45,6 +50,7 @@ export function useCamera(props: CameraProps): boolean {
         canvas?.setAttribute("transform", transform.toString());
         placeFrame(frame.current, visible, now);
         setOverflows(!contains(visible, { x: 0, y: 0, ...now }));
+        setNear((last) => partNear(last, visible));
         if (camera.current) keeper.keep(camera.current, latest.current.graph.function);
         // The browser scrolls the page to a tab stop that is not visible.
         if (!element.contains(document.activeElement)) setActive((index) => visibleCard(shown.cards, now, visible, index));
@@ -72,7 +78,7 @@ export function useCamera(props: CameraProps): boolean {
     const area = chosenArea(latest.current);
     if (area) camera.current?.reveal(area);
   }, [selected]);
-  return overflows;
+  return [overflows, partToRender(layout, near)];
 }
 
 function chosenArea({ shown, chosen, layout }: CameraProps): Area | null {
@@ -97,12 +103,6 @@ function visibleCard(cards: readonly Card[], layout: Layout, visible: Area, inde
 
 function centerOf({ x, y, width, height }: Area): Area {
   return { x: x + width / 2, y: y + height / 2, width: 0, height: 0 };
-}
-
-function contains(outer: Area, inner: Area): boolean {
-  return (
-    outer.x <= inner.x && outer.y <= inner.y && outer.x + outer.width >= inner.x + inner.width && outer.y + outer.height >= inner.y + inner.height
-  );
 }
 
 /** The time in milliseconds for which a hint is shown. */

@@ -151,14 +151,24 @@ function GraphArea(props: AreaProps): JSX.Element {
   const chosen = useMemo(() => new Set(shown.cards.filter((card) => isChosen(card, selected)).map((card) => card.key)), [shown, selected]);
   const [active, setActive] = useState(0);
   const [hint, showHint] = useHint();
-  const overflows = useCamera({ view, frame, camera, layout, graph, shown, chosen, selected, setActive, showHint });
+  const [overflows, part] = useCamera({ view, frame, camera, layout, graph, shown, chosen, selected, setActive, showHint });
+  const wanted = useRef(-1);
+  // A card that is far from the visible part is rendered only as the tab stop.
+  const focusWanted = (): void => {
+    const card = view.current?.querySelector<SVGElement>(`[data-roving="${String(wanted.current)}"]`);
+    if (!card) return;
+    wanted.current = -1;
+    card.focus({ preventScroll: true });
+  };
   goTo.current = (index) => {
     const card = shown.cards[index];
     const place = card && layout.boxes.get(card.key);
+    wanted.current = index;
     setActive(index);
-    view.current?.querySelector<SVGElement>(`[data-roving="${String(index)}"]`)?.focus({ preventScroll: true });
+    focusWanted();
     if (place) camera.current?.reveal(place);
   };
+  useLayoutEffect(focusWanted);
   const tabStop = Math.min(active, shown.cards.length - 1);
   const press = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -172,7 +182,7 @@ function GraphArea(props: AreaProps): JSX.Element {
       <div class="tw-graph-view" ref={view} tabIndex={-1} onKeyDown={press}>
         <svg class="tw-graph-svg" role="tree" aria-label={`Dataflow of ${graph.function}`} aria-keyshortcuts="+ - 0 f" width="100%" height="100%">
           <g class="tw-graph-canvas" role="none">
-            <Cards {...props} layout={layout} chosen={chosen} tabStop={tabStop} onActive={setActive} />
+            <Cards {...props} layout={layout} chosen={chosen} part={part} tabStop={tabStop} onActive={setActive} />
           </g>
         </svg>
       </div>
