@@ -353,7 +353,7 @@ def main(x: Tensor[(m, 4), i32]):
 """,
         constants={"w": w},
     )
-    sch = Schedule(module, tw.Target("cpu", features=("avx512",)))
+    sch = Schedule(module, tw.Target("cpu"))
     sch.legalize()
     sch.cache_read("matmul", "y", "shared")
     sch.schedule_matmul("matmul")
