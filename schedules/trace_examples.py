@@ -80,6 +80,31 @@ A search replays many traces that start with the same steps. With
 `memo = tilewright.schedules.PrefixMemo()`, `replay(state, trace, memo=memo)` applies only the steps
 after the longest prefix that was replayed from the same state before.
 
+## Notes
+
+A trace in JSON may contain notes on its states. The workbench saves those from the initial state to
+the head, such as the purpose of a step and the finding:
+
+```python
+text = tilewright.schedules.to_json(sch.trace, {0: "as written", 5: "rows of 8"})
+tilewright.schedules.notes_from_json(text)  # {0: 'as written', 5: 'rows of 8'}
+```
+
+Their keys are the numbers of steps that lead to the states. A note is the field `"note"` of the
+line of the last step before its state, of the outermost group that ends with this step, or of the
+header:
+
+```text
+{"trace": "tilewright", "schema": 1, "note": "as written"}
+```
+
+`from_json` ignores the notes, as it ignores all fields that it does not know: a file with notes can
+be read by versions of Tilewright that do not know them, and a file without notes is still valid.
+Python text does not contain notes. `sch.replay(trace, versions=notes)` replays a trace so that each
+state with a note is a version of the history; otherwise all its steps are one version. When the
+workbench loads a file, it shows the notes on these versions; those on steps that do not apply are
+kept with the pending steps.
+
 ## Random decisions
 
 `sample_perfect_tile`, `sample_partitioned_tile`, `sample_categorical`, and

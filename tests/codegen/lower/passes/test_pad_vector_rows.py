@@ -105,7 +105,7 @@ def test_sums_of_partial_vectors_stay_in_registers(level):
     assert not [line for line in loop.splitlines() if "mm" in line and "(%rsp)" in line]
 
 
-def test_vectors_without_lanes_are_no_rows():
+def test_a_vector_without_lanes_is_ignored():
     """A loop over the part of a row before its first element has no iterations."""
     text = """
 @prim_func(scheduled=True)
