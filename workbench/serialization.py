@@ -78,6 +78,7 @@ def decode(message: Mapping[str, object]) -> Request:
             f"a request is an object with a type, got {reprlib.repr(message)}",
             hint=f"requests of version {protocol.VERSION} are {', '.join(types_by_name)}",
         )
+    client_of(message)
     kind = message.get("type")
     if not isinstance(kind, str) or kind not in types_by_name:
         raise ProtocolError(

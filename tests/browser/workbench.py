@@ -9,9 +9,6 @@ from playwright.sync_api import expect
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-ROUND_TRIPS = "performance.getEntriesByName('tw:round-trip').map((e) => [e.detail.id, e.duration])"
-"""The time from a request to the paint of its answer in ms, by request."""
-
 
 def code(page: Page) -> Locator:
     """Return the text of the open function, not a small comparison in another part."""

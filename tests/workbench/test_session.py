@@ -340,7 +340,11 @@ def step_value(session: Session, rng: random.Random) -> object:
     return to_plain(data) if rng.random() < 0.9 else rng.choice(HOSTILE)
 
 
-@pytest.mark.parametrize("message", [None, [], "x", 5, {}, {"id": None}, {"type": []}], ids=str)
+@pytest.mark.parametrize(
+    "message",
+    [None, [], "x", 5, {}, {"id": None}, {"type": []}, {"type": "suggest", "client": 5}],
+    ids=str,
+)
 def test_a_message_that_is_not_a_request_is_a_problem(matmul: Client, message: Any) -> None:
     update = matmul.session.handle(message)
     assert update.problems is not None

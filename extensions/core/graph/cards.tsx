@@ -133,9 +133,13 @@ function CardShape(props: CardProps): JSX.Element | null {
   );
 }
 
+/** The number of other ends that a mark names. */
+const NAMED = 4;
+
 /** The ends of edges that are too long to be routed, with the names of the values at the other ends. */
 function PortMarks({ ports, place, shown }: { ports: Ports; place: Placed; shown: Folded }): JSX.Element {
-  const names = (keys: readonly string[]): string => keys.map((key) => nameOf(shown, key)).join(", ");
+  // An operand of all operations has thousands of other ends, of which the text shows the first ones.
+  const names = (keys: readonly string[]): string => keys.slice(0, NAMED).map((key) => nameOf(shown, key)).join(", ");
   const x = place.width - 14;
   return (
     <>
