@@ -1,29 +1,7 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { mount } from "../core/app";
-import type { Store } from "../core/store";
+import { expect, test } from "vitest";
 import { belongsHere } from "../core/ui/keys";
-import { connected, flush, makeProblem, menuOf, useFakeTimers, type FakeKernel } from "./helpers";
-
-let kernel: FakeKernel;
-let store: Store;
-let page: HTMLElement;
-let unmount: () => void;
-
-beforeEach(async () => {
-  useFakeTimers();
-  ({ kernel, store } = connected());
-  page = document.createElement("div");
-  document.body.append(page);
-  unmount = mount(store, page);
-  await flush();
-});
-
-afterEach(async () => {
-  unmount();
-  page.remove();
-  await flush();
-  vi.useRealTimers();
-});
+import { flush, makeProblem, menuOf } from "./helpers";
+import { kernel, page, store } from "./mounted";
 
 function key(name: string, modifiers: KeyboardEventInit = {}): KeyboardEvent {
   return new KeyboardEvent("keydown", { key: name, ...modifiers });

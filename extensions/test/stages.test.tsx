@@ -1,36 +1,8 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { mount } from "../core/app";
+import { expect, test } from "vitest";
 import { stageTabs } from "../core/panels/stages";
 import type { Lowered } from "../core/protocol";
-import type { Store } from "../core/store";
-import { connected, flush, makeProblem, useFakeTimers, type FakeKernel } from "./helpers";
-
-let kernel: FakeKernel;
-let store: Store;
-let page: HTMLElement;
-let unmount: () => void;
-
-beforeEach(async () => {
-  useFakeTimers();
-  ({ kernel, store } = connected());
-  page = document.createElement("div");
-  document.body.append(page);
-  unmount = mount(store, page);
-  await flush();
-});
-
-afterEach(async () => {
-  unmount();
-  page.remove();
-  await flush();
-  vi.useRealTimers();
-});
-
-function find(selector: string): HTMLElement {
-  const found = page.querySelector<HTMLElement>(selector);
-  if (!found) throw new Error(`no element matches ${selector}`);
-  return found;
-}
+import { flush, makeProblem } from "./helpers";
+import { find, kernel, page, store } from "./mounted";
 
 async function open(tab: string): Promise<void> {
   find(`[data-tab=${tab}]`).click();

@@ -1,39 +1,11 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { mount } from "../core/app";
+import { expect, test } from "vitest";
 import { clientName } from "../core/client";
 import { otherSteps } from "../core/panels/suggestions";
 import type { Handle, Previewed } from "../core/protocol";
-import type { Store } from "../core/store";
-import { connected, flush, makeMenu, makeProblem, makeSelected, menuOf, useFakeTimers, type FakeKernel } from "./helpers";
-
-let kernel: FakeKernel;
-let store: Store;
-let page: HTMLElement;
-let unmount: () => void;
-
-beforeEach(async () => {
-  useFakeTimers();
-  ({ kernel, store } = connected());
-  page = document.createElement("div");
-  document.body.append(page);
-  unmount = mount(store, page);
-  await flush();
-});
-
-afterEach(async () => {
-  unmount();
-  page.remove();
-  await flush();
-  vi.useRealTimers();
-});
+import { flush, makeMenu, makeProblem, makeSelected, menuOf } from "./helpers";
+import { find, kernel, page, store } from "./mounted";
 
 const LOOP: Handle = { kind: "loop", function: "fused_matmul_add_gelu", uid: 14, name: "k_0" };
-
-function find(selector: string): HTMLElement {
-  const found = page.querySelector<HTMLElement>(selector);
-  if (!found) throw new Error(`no ${selector}`);
-  return found;
-}
 
 function open(step: string): void {
   find(`[data-step="${step}"] .tw-step-name`).click();
