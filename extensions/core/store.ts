@@ -21,6 +21,7 @@ import {
   type Measurement,
   type MeasurementRecord,
   type Menu,
+  type Navigate,
   type Problem,
   type Previewed,
   type Request,
@@ -35,6 +36,7 @@ import {
   type Update,
   type Verdict,
 } from "./protocol";
+import { markRequest, measureReply } from "./round_trip";
 import { fromText } from "./saved";
 
 /** The channel for messages: a widget's comm, or recorded data in tests. */
@@ -57,6 +59,8 @@ interface Known {
   readonly saved: boolean;
   readonly lost: Saved | null;
   readonly waiting: number;
+  /** Whether the answer to an edit of this page is pending. */
+  readonly editing: boolean;
   readonly target: string;
   readonly open: string;
   readonly functions: readonly FunctionItem[];
@@ -116,6 +120,7 @@ const EMPTY: State = {
   saved: false,
   lost: null,
   waiting: 0,
+  editing: false,
   target: "",
   open: "",
   functions: [],
@@ -150,6 +155,14 @@ const DISCONNECTED: Applied = {
   functions: [],
 };
 
+type WithoutHead<T> = T extends { readonly head: string } ? Omit<T, "head"> : never;
+
+/** A request that the session rejects if the head is not the displayed one. */
+export type Edit = WithoutHead<Request>;
+
+/** A move of the head in the history. */
+type Move = Pick<Navigate, "action" | "node">;
+
 /** The client of a session, which sends requests and merges updates into the state. */
 export class Store {
   readonly state = new Observable<State>(EMPTY);
@@ -157,6 +170,8 @@ export class Store {
   readonly marked = new Observable<Marked | null>(null);
   private nextId = 1;
   private applying = 0;
+  private editing = 0;
+  private moves: Move[] = [];
   private reveals = 0;
   private revealing = 0;
   private lines: readonly string[] = [];
@@ -186,13 +201,14 @@ export class Store {
 
   private connect(alive: boolean): void {
     const before = this.state.value.alive;
-    this.state.update((state) => ({ ...state, alive, saved: state.saved && !alive, ...(alive ? {} : { jobs: [], waiting: 0 }) }));
+    this.state.update((state) => ({ ...state, alive, saved: state.saved && !alive, ...(alive ? {} : { jobs: [], waiting: 0, editing: false }) }));
     if (!alive) this.lose();
     if (alive && !before) this.send({ type: "hello", version: VERSION });
   }
 
   /** The jobs and the answers are lost with the kernel. */
   private lose(): void {
+    this.moves = [];
     for (const answered of this.unanswered.values()) answered(null);
     this.unanswered.clear();
     this.suggested = "";
@@ -207,7 +223,7 @@ export class Store {
     }
     const id = this.nextId++;
     this.unanswered.set(id, answered);
-    performance.mark(`tw:send:${id}`, { detail: request.type });
+    markRequest(id, request.type);
     this.state.update((state) => ({ ...state, waiting: state.waiting + 1 }));
     this.transport.send({ ...request, id, client: this.client });
     return id;
@@ -230,7 +246,7 @@ export class Store {
   /** Apply a step, unless the answer to the last application is still pending. */
   apply(step: StepData): void {
     if (this.unanswered.has(this.applying)) return;
-    this.applying = this.send({ type: "apply", step, head: this.state.value.history.head });
+    this.applying = this.edit({ type: "apply", step });
   }
 
   /** Check a step; null if the connection is lost. */
@@ -307,16 +323,34 @@ export class Store {
 
   /** Lower the graph, or take or return to the default rule of a kernel. */
   useRule(action: "lower" | "take" | "return", name: string): void {
-    this.send({ type: "use_rule", action, function: name, head: this.state.value.history.head });
+    this.edit({ type: "use_rule", action, function: name });
   }
 
   /** Apply the steps of a kernel to all kernels that accept them, or find these kernels. */
   applyToSimilar(name: string, preview: boolean): void {
-    this.send({ type: "apply_to_similar", function: name, preview, head: this.state.value.history.head });
+    this.edit({ type: "apply_to_similar", function: name, preview });
   }
 
-  navigate(action: "undo" | "redo" | "jump", node = ""): void {
-    this.send({ type: "navigate", action, node, head: this.state.value.history.head });
+  /** Move the head. A move that follows an edit is sent after its answer, because the head is unknown until then. */
+  navigate(action: Move["action"], node = ""): void {
+    if (this.state.value.editing) this.moves.push({ action, node });
+    else this.edit({ type: "navigate", action, node });
+  }
+
+  /**
+   * Send an edit of the displayed head, and return the number of the request. If the edit does not
+   * move the head, the moves that were asked for after it are dropped.
+   */
+  edit(edit: Edit): number {
+    const { head } = this.state.value.history;
+    const next = (): void => {
+      const move = this.state.value.history.head === head ? undefined : this.moves.shift();
+      if (move) this.navigate(move.action, move.node);
+      else this.moves = [];
+    };
+    this.editing = this.send({ ...edit, head }, next);
+    this.state.update((state) => ({ ...state, editing: this.unanswered.has(this.editing) }));
+    return this.editing;
   }
 
   private receive(update: Update, buffers: readonly DataView[]): void {
@@ -334,11 +368,12 @@ export class Store {
     if ((update.selected || update.panes) && update.reply !== this.revealing) this.marked.set(null);
     if (missed) this.send({ type: "hello", version: VERSION });
     else this.suggest();
-    if (update.reply) afterPaint(() => measureReply(update.reply));
+    if (update.reply) measureReply(update.reply);
   }
 
   private answered(state: State, reply: number): State {
-    return this.unanswered.delete(reply) ? { ...state, waiting: state.waiting - 1 } : state;
+    if (!this.unanswered.delete(reply)) return state;
+    return { ...state, waiting: state.waiting - 1, editing: state.editing && reply !== this.editing };
   }
 }
 
@@ -367,24 +402,4 @@ export function hasMenu(state: State): boolean {
 
 function same(one: Handle, other: Handle | null): boolean {
   return one.kind === other?.kind && one.function === other.function && one.uid === other.uid;
-}
-
-/** Run an action after the next paint. */
-function afterPaint(action: () => void): void {
-  requestAnimationFrame(() => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = (): void => {
-      channel.port1.close();
-      action();
-    };
-    channel.port2.postMessage(null);
-  });
-}
-
-function measureReply(id: number): void {
-  const start = `tw:send:${id}`;
-  if (performance.getEntriesByName(start).length === 0) return;
-  const [mark] = performance.getEntriesByName(start) as PerformanceMark[];
-  performance.measure("tw:round-trip", { start, detail: { id, type: mark?.detail as unknown } });
-  performance.clearMarks(start);
 }

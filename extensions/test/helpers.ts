@@ -3,7 +3,7 @@ import { VERSION, type Menu, type Request, type TraceCopy, type Update } from ".
 import { Store, type Transport } from "../core/store";
 import { makeMenu, makeProblem, makeSelected, makeUpdate } from "../dev/fixture";
 
-type Sent = Request & { readonly id: number; readonly client: string };
+export type Sent = Request & { readonly id: number; readonly client: string };
 
 /** A fake kernel that stores the requests and sends the answers that a test provides. */
 export class FakeKernel implements Transport {

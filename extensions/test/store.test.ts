@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { VERSION } from "../core/protocol";
 import { hasMenu, paneOf, Store } from "../core/store";
-import { connected, FakeKernel, makeMenu, makeSelected } from "./helpers";
+import { connected, FakeKernel, makeMenu, makeSelected, type Sent } from "./helpers";
 
 test("sends hello first", () => {
   const kernel = new FakeKernel();
@@ -37,8 +37,44 @@ test("sends an edit with the displayed head", () => {
   const step = { op: "split", function: "main", handles: {}, values: { factors: "(None, 4)" } };
   store.apply(step);
   expect(kernel.last()).toMatchObject({ type: "apply", step, head: store.state.value.history.head });
+  kernel.answer({});
   store.navigate("undo");
   expect(kernel.last()).toMatchObject({ type: "navigate", action: "undo", head: store.state.value.history.head });
+});
+
+const SPLIT = { op: "split", function: "main", handles: {}, values: {} };
+
+test("sends an undo that follows an edit after the answer, with the new head", () => {
+  const { kernel, store } = connected();
+  const history = store.state.value.history;
+  const moves = (): Sent[] => kernel.sent.filter((message) => message.type === "navigate");
+  store.apply(SPLIT);
+  store.navigate("undo");
+  store.navigate("undo");
+  expect(moves()).toEqual([]);
+  kernel.reply("apply", { history: { ...history, head: "after the split" } });
+  expect(moves()).toMatchObject([{ action: "undo", head: "after the split" }]);
+  kernel.reply("navigate", { history: { ...history, head: "before" } });
+  expect(moves()).toMatchObject([{ head: "after the split" }, { action: "undo", head: "before" }]);
+  kernel.reply("navigate", { history: { ...history, head: "first" } });
+  expect(moves()).toHaveLength(2);
+  expect(store.state.value.editing).toBe(false);
+});
+
+test("drops an undo that follows an edit that failed or was lost", () => {
+  const { kernel, store } = connected();
+  const moves = (): Sent[] => kernel.sent.filter((message) => message.type === "navigate");
+  store.apply(SPLIT);
+  store.navigate("undo");
+  kernel.reply("apply", {});
+  store.apply(SPLIT);
+  store.navigate("undo");
+  kernel.alive(false);
+  kernel.alive(true);
+  expect(moves()).toEqual([]);
+  expect(store.state.value.editing).toBe(false);
+  store.navigate("undo");
+  expect(moves()).toHaveLength(1);
 });
 
 test("rejects updates of another protocol version", () => {

@@ -10,7 +10,8 @@ const undo: Command = {
   group: GROUP,
   icon: "undo",
   keys: ["Accel Z"],
-  enabled: ({ history }) => history.can_undo || "Nothing to undo",
+  // The undo of a pending edit waits for its answer.
+  enabled: ({ history, editing }) => history.can_undo || editing || "Nothing to undo",
   run: ({ store }) => store.navigate("undo"),
 };
 

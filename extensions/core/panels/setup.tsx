@@ -94,7 +94,7 @@ function Popover({ options, setup, store, id, opener, onClose }: PopoverProps): 
 function Targets({ setup, store }: { setup: Setup; store: Store }): JSX.Element {
   const groups = [...new Set(setup.targets.map((option) => option.group))];
   const choose = (target: string): void => {
-    store.send({ type: "set_target", target, head: store.state.value.history.head });
+    store.edit({ type: "set_target", target });
   };
   const entry = (option: TargetOption): JSX.Element => (
     <option key={option.key} value={option.key} selected={option.key === setup.target} title={option.missing}>

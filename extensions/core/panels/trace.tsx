@@ -82,7 +82,7 @@ function PendingBar({ store, trace }: { store: Store; trace: Trace }): JSX.Eleme
 }
 
 function editTrace(store: Store, action: "change" | "resume" | "skip" | "discard", index: number, text: string): void {
-  store.send({ type: "edit_trace", action, index, text, head: store.state.value.history.head });
+  store.edit({ type: "edit_trace", action, index, text });
 }
 
 function summary(trace: Trace): string {
@@ -183,5 +183,5 @@ function Rows({ rows, trace, store, onFold }: RowsProps): JSX.Element {
 }
 
 function editGroup(store: Store, group: TraceGroup, action: "ungroup" | "change", values: Values): void {
-  store.send({ type: "edit_group", action, index: group.index, values, head: store.state.value.history.head });
+  store.edit({ type: "edit_group", action, index: group.index, values });
 }
