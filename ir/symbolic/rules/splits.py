@@ -65,21 +65,22 @@ def _extract_constant(a: Expr, d: int) -> Split | None:
 
 
 def _toward_zero(c: int, d: int) -> int:
-    return c // d if c >= 0 else -(-c // d)
+    return c // d if (c >= 0) == (d > 0) else -(-c // d)
 
 
 def _extract_product(a: Expr, d: Expr) -> Split | None:
+    """Divide the coefficients of multiples of the product, rounded toward zero."""
     product, coefficient = linear_terms(d)[0][0]
     terms, constant = linear_terms(a)
     q: Expr = Const(0)
     rest: list[tuple[Expr, int]] = []
     for term, c in terms:
         quotient = divide_product(term, product)
-        if quotient is None or c % coefficient:
-            rest.append((term, c))
-        else:
-            q = q + c // coefficient * quotient
-    return None if len(rest) == len(terms) else (q, combine(rest, constant))
+        steps = 0 if quotient is None else _toward_zero(c, coefficient)
+        if quotient is not None and steps:
+            q = q + steps * quotient
+        rest.append((term, c - steps * coefficient))
+    return None if q == 0 else (q, combine(rest, constant))
 
 
 def _extract_sum(a: Expr, d: Add) -> Split | None:

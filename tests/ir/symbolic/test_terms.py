@@ -131,6 +131,8 @@ def test_declared_ranges_simplify() -> None:
     assert flat % 8 is i1
     assert flat // 16 is i0 // 2
     assert (x * m + n) // m is x + n // m
+    assert (m * 33 + n) // (m * 32) is (m + n) // (m * 32) + 1
+    assert (x * m * 7 - m * 5 + n) % (m * 2) is (x * m - m + n) % (m * 2)
     assert (n // m) * m + n % m is n
     padded = var("p", multiple_of=8)
     assert padded % 4 == 0

@@ -51,6 +51,8 @@ GOLDEN = [
     (ceildiv(n, 8), "ceildiv(n, 8)"),
     (ceildiv(n, m), "ceildiv(n, m)"),
     (ceildiv(n, m) * 4 + 1, "ceildiv(n, m) * 4 + 1"),
+    ((n + m - 1) // (m * 32) + 1, "ceildiv(n + m, m * 32)"),
+    ((n - m * 33) // (m * 32), "(n - m) // (m * 32) - 1"),
     (ceildiv(n, 4) + ceildiv(i, 8), "ceildiv(i, 8) + ceildiv(n, 4)"),
     (minimum(n - i * 8, 8), "min(8, n - i * 8)"),
     (maximum(i, j, 0), "max(0, i, j)"),
