@@ -67,6 +67,9 @@ class CombineCrossThreadReductions(Pass):
     partial results are added to the element. If a block inside the reduction reads the element, the
     partial results are combined before it, in each iteration of the loops around both.
 
+    If threads of other axes would combine partial results of one element, as those of an axis that
+    iterates parts of both, each thread adds its terms atomically instead.
+
     A loop that binds a spatial iteration variable, too, as in ``spatial(i + k), reduce(k)``, is not
     combined: its threads update different elements.
     """
@@ -203,6 +206,12 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
     total = _total(block, found, parts)
     role = Combined(op or "", tuple(part.name for part in parts), axes)
     last = _last(total, _path_to(total, inner, block), names, role)
+    if not _is_alone(func, inner[0], last, results):
+        if block.init is not None:
+            return replace(func, body=without_init(func.body, block, names))
+        return replace(
+            func, body=replace_statement(func.body, block, _atomic(func, block, results))
+        )
     own = _partial(block, found, parts)
     start = _first(own, _path_to(own, inner, block), names)
     new = seq(start, replace_statement(inner[0], block, replace(own, init=None)), last)
@@ -224,6 +233,34 @@ def _shape(target: Load, block: Block, path: tuple[Stmt, ...]) -> tuple[Expr, ..
         stop = None if found is None else const_value(found.stop)
         shape.append(dim if size is None or stop is None else as_expr(max(size, stop)))
     return tuple(shape)
+
+
+def _atomic(func: PrimFunc, block: Block, results: tuple[Buffer, ...]) -> Block:
+    """Return a reduction whose threads add each term atomically."""
+    if not scatter_updates(block).keys() >= set(results):
+        raise KernelStatementError(
+            f"several threads would combine partial results of one element of {results[0].name!r}, "
+            "because a loop that is bound to threads iterates parts of the reduction and of the "
+            "elements, and an update of several results is not atomic",
+            where=f"block {block.name!r} of function {func.name!r}",
+            hint="bind a loop that iterates only one of them",
+            parts=(block.name, results[0].name),
+        )
+    return replace(block, threads=Atomic(tuple(result.name for result in results)))
+
+
+def _is_alone(func: PrimFunc, whole: Stmt, last: Stmt, results: tuple[Buffer, ...]) -> bool:
+    """Return whether threads combine the partial results of different elements.
+
+    The combination is executed even if the reduction has no iterations, so what holds in an
+    iteration, such as that a size is positive, does not decide which elements its threads update.
+    """
+    alone = replace(func, body=replace_statement(func.body, whole, last))
+    tree = tree_of(alone)
+    total = next(s for s in walk(last) if isinstance(s, Block) and isinstance(s.threads, Combined))
+    loops = [s for s in tree.ancestors(total) if isinstance(s, For) and s.thread in THREAD_AXES]
+    shared = [result for result in results if result.scope in COMMON]
+    return all(writes_disjoint(tree, x, total, result) for x in loops for result in shared)
 
 
 def _unobserved(

@@ -467,3 +467,35 @@ def test_other_updates_that_do_not_commute_with_a_declared_reducer(rest, op):
     names = {"first": "m[vi], p[vi]", "rest": rest, "op": op}
     text = TWO_PARTS.format(rows=2, start=5, **names)
     rejected(NAME, parse(text, check=False).prims[0], GPU, KernelStatementError, "inside this loop")
+
+
+SHARED_ROW = """
+@prim_func
+def f(x: Buffer[(1, 96), i32], {results}):
+    for k0 in range({count}):
+        for f in thread(4, "threadIdx.y"):
+            for t in thread(16, "threadIdx.x"):
+                with block("sum"):
+                    vi, vk = spatial(1, f // 2), reduce(96, k0 * 32 + f % 2 * 16 + t)
+                    guard(f < 2)
+                    {update}
+"""
+"""Threads of both axes reduce into one element, but only one axis binds a reduction alone."""
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_threads_that_share_an_element_add_atomically(count):
+    """No facts follow from iterations that do not exist, but the combination is executed."""
+    text = SHARED_ROW.format(
+        count=count, results="m: InOut[(1,), i32]", update="m[vi] += x[vi, vk]"
+    )
+    agrees(func := parse(text).prims[0], func, {})
+    assert "m_part" not in text_of(both(NAME, text, GPU)[1])
+
+
+def test_threads_that_share_elements_of_a_declared_reducer():
+    results = "m: InOut[(1,), i32], p: InOut[(1,), i32]"
+    update = "m[vi], p[vi] = argmax(x[vi, vk], vk)"
+    text = SHARED_ROW.format(count=0, results=results, update=update)
+    func = parse(text, check=False).prims[0]
+    rejected(NAME, func, GPU, KernelStatementError, "would combine partial results", "'m'")
