@@ -252,8 +252,8 @@ def _atomic(func: PrimFunc, block: Block, results: tuple[Buffer, ...]) -> Block:
 def _is_alone(func: PrimFunc, whole: Stmt, last: Stmt, results: tuple[Buffer, ...]) -> bool:
     """Return whether threads combine the partial results of different elements.
 
-    The combination is executed even if the reduction has no iterations, so what holds in an
-    iteration, such as that a size is positive, does not decide which elements its threads update.
+    The combination is executed even if the reduction has no iterations. Facts of an iteration, such
+    as that a size is positive, therefore do not decide which elements the threads update.
     """
     alone = replace(func, body=replace_statement(func.body, whole, last))
     tree = tree_of(alone)
