@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..codegen.measure.measure_options import MeasureOptions
+from ..durations import duration
 from ..errors import TilewrightError
 from ..ir.module import Function
 from ..schedules.history import Node
 from . import protocol
 from .default_rules import path_to
-from .durations import duration
 from .editor import Editor
 from .given_inputs import given_inputs
 from .jobs import JobCanceledError, Progress

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..display import code_html
+from ..durations import duration
 from ..errors import escaped
 from ..ir import script
-from .durations import duration
 from .protocol import TraceLine
 from .selection import to_view
 

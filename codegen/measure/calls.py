@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
+from ...durations import duration
 from ...ir.interpreter.oracle import Exact, Verdict, compare
 from ...target.host import machine_facts
 from ..build.build_objects import versions
@@ -152,7 +153,9 @@ class _Sampler:
                 samples.append(sample)
         count = len(self._samples[0])
         done = max(count / self._plan.most, (now - self._started) / self._plan.seconds)
-        self._report(_SAMPLING_SHARE * min(1.0, done), f"measuring, {count} calls")
+        median = duration(statistics.median(self._samples[0]) / 1e3)
+        calls = "1 call" if count == 1 else f"{count} calls"
+        self._report(_SAMPLING_SHARE * min(1.0, done), f"measuring: {median}, {calls}")
         return not all(narrow(samples) for samples in self._samples)
 
 

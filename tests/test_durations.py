@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.workbench.durations import duration
+from tilewright.durations import duration
 
 
 @pytest.mark.parametrize(
