@@ -118,11 +118,13 @@ class Bench:
     def _build(self, node: Node, program: Module | State, progress: Progress) -> Compiled:
         from ..codegen.measure.measure import last_steps
         from ..codegen.sandbox.parent import Runner
+        from ..codegen.sandbox.process import prepared_process
 
         started = time.perf_counter()
-        executable = self._compile(program, progress)
-        milliseconds = (time.perf_counter() - started) * 1e3
-        runner = Runner(executable, steps=last_steps(node.state))
+        with prepared_process() as process:
+            executable = self._compile(program, progress)
+            milliseconds = (time.perf_counter() - started) * 1e3
+            runner = Runner(executable, process=process, steps=last_steps(node.state))
         return Compiled(node.id, executable, milliseconds, runner)
 
     def _compile(self, program: Module | State, progress: Progress) -> Executable:

@@ -106,6 +106,8 @@ class Child:
                 self._status = SharedStatus(descriptors[0])
                 os.close(descriptors[0])
                 return {}
+            case "prepare":
+                return self._prepare()
             case "load":
                 return self._load(request, blob, descriptors)
             case "run":
@@ -118,6 +120,14 @@ class Child:
                 return self._peaks(request)
             case other:
                 raise TilewrightError(f"unknown request {other!r}")
+
+    @staticmethod
+    def _prepare() -> dict[str, Any]:
+        """Import the modules that run programs, and load the run-time library."""
+        from ..runtime.executable import RuntimeTable
+
+        RuntimeTable(threads=1)
+        return {}
 
     def _load(self, request: dict[str, Any], blob: bytes, descriptors: list[int]) -> dict[str, Any]:
         from ..artifact import Artifact

@@ -106,7 +106,7 @@ def shared_results(
     ):
         deadline = time.monotonic() + timeout
         process.budget = memory
-        process.receive(deadline, cancel)
+        process.wait_started(deadline, cancel)
         _ask(process, module, fields, shared)
         answer = process.receive(deadline, cancel)
         return SharedExact(SharedArrays(process.descriptor(), answer["results"]), answer["text"])

@@ -53,6 +53,8 @@ class Runner:
         The executable. Its artifact and weights are passed once, the weights in shared memory.
     *others : Executable
         Executables that take the same arguments, for :meth:`race`.
+    process : Process, optional
+        A process that was started in advance, which the runner owns from now on.
     memory : int
         The number of bytes that programs may allocate; 0: a fraction of usable memory. The
         memory of the process before the first run is not counted, nor are libraries, weights and
@@ -85,6 +87,7 @@ class Runner:
         self,
         executable: Executable,
         *others: Executable,
+        process: Process | None = None,
         memory: int = 0,
         steps: Mapping[str, str] | Sequence[Mapping[str, str]] = (),
     ) -> None:
@@ -96,6 +99,7 @@ class Runner:
             If an executable calls a library function that is registered in this process only.
         """
         self.executables = (executable, *others)
+        self._prepared = process
         for each in self.executables:
             for spec in each.artifact.functions:
                 require_shared(spec.libraries, f"function {spec.name!r}")
@@ -272,11 +276,10 @@ class Runner:
     def _started(self, deadline: float, cancel: CancelToken | None) -> Process:
         if self._process is not None and self._process.alive:
             return self._process
-        self.close()
         with uninterrupted():
-            process = self._process = Process()
+            process = self._process = self._replaced()
         process.budget = self._memory
-        process.receive(deadline, cancel)
+        process.wait_started(deadline, cancel)
         last = len(self.executables) - 1
         for k, executable in enumerate(self.executables):
             constants = executable.constants()
@@ -294,6 +297,14 @@ class Runner:
                 )
                 process.receive(deadline, cancel)
         return process
+
+    def _replaced(self) -> Process:
+        """Return the process that was started in advance if it still runs, once, else a new one."""
+        for ended in (self._process, self._prepared):
+            if ended is not None and not ended.alive:
+                ended.stop()
+        process, self._prepared = self._prepared, None
+        return process if process is not None and process.alive else Process()
 
     def _location(self, functions: Sequence[str]) -> str:
         """Return the location at which the process stopped: function, kernel, binding, step."""
@@ -357,14 +368,15 @@ class Runner:
 
     def close(self) -> None:
         """Stop the process, if one is running."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.stop()
+        for process in (self._process, self._prepared):
+            if process is not None:
+                process.stop()
+        self._process = self._prepared = None
 
     def reset(self) -> None:
         """Forget the process in a forked child, because it belongs to the parent."""
         self._lock = threading.Lock()
-        self._process = None
+        self._process = self._prepared = None
 
     def __del__(self) -> None:
         """Stop the process."""

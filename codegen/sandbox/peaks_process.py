@@ -56,7 +56,7 @@ def peak_rates(
     }  # fmt: skip
     with process_of(_WHERE, timeout) as process:
         deadline = time.monotonic() + timeout
-        process.receive(deadline, cancel)
+        process.wait_started(deadline, cancel)
         process.send(request)
         answer = process.receive(deadline, cancel)
     return PeakRates(answer["instruction"], answer["operations"], tuple(answer["bytes"]))

@@ -11,10 +11,11 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from ...errors import TilewrightError
+from ...locks import uninterrupted
 from ..build.protocol import PipeClosedError, read_frame, write_frame
 from ..build.worker_pool import CancelToken, end_of_log, log_file
 from ..errors import RunCanceledError, RunFailedError, RunMemoryError, RunStartError
@@ -43,6 +44,7 @@ class Process:
         self.exit_code: int | None = None
         self.budget = 0
         self.before = 0
+        self._unanswered = 1
         self._ending = threading.Lock()
         self._output = ""
         with contextlib.ExitStack() as made:
@@ -56,6 +58,17 @@ class Process:
             made.pop_all()
         _processes.add(self)
         self.send({"do": "begin"}, descriptors=[self._descriptor])
+
+    def prepare(self) -> None:
+        """Let the process import the modules that run programs, without waiting for it."""
+        self.send({"do": "prepare"})
+        self._unanswered += 1
+
+    def wait_started(self, deadline: float, cancel: CancelToken | None) -> None:
+        """Wait until the process is started, and prepared if that was requested."""
+        while self._unanswered:
+            self.receive(deadline, cancel)
+            self._unanswered -= 1
 
     def _open(self, made: contextlib.ExitStack) -> None:
         """Open all resources and start the process; ``made`` closes them if one is missing."""
@@ -198,6 +211,22 @@ class Process:
             self.exit_code = 0
             self._child.returncode = 0  # its owner waits for it
             self._close()
+
+
+@contextlib.contextmanager
+def prepared_process() -> Generator[Process]:
+    """Start a process in advance, for a runner that is made in the context.
+
+    It imports the modules that run programs while one is compiled, and is stopped if that fails.
+    """
+    with uninterrupted():
+        process = Process()
+    try:
+        process.prepare()
+        yield process
+    except BaseException:
+        process.stop()
+        raise
 
 
 def _after_fork() -> None:

@@ -26,6 +26,7 @@ from tilewright.codegen.errors import (
 )
 from tilewright.codegen.sandbox.interpreter_process import shared_results
 from tilewright.codegen.sandbox.parent import Runner
+from tilewright.codegen.sandbox.process import prepared_process
 from tilewright.codegen.sandbox.random_inputs import ArrayRecipe, RandomInputs
 from tilewright.codegen.sandbox.sampling_plan import Plan
 from tilewright.ir import verify
@@ -432,3 +433,37 @@ def test_results_are_compared_in_the_process(halve: Runner, count: int) -> None:
 def test_the_system_kills_the_process_before_its_owner(runner):
     works(runner)
     assert Path(f"/proc/{runner.pid}/oom_score_adj").read_text().strip() == "1000"
+
+
+def test_a_process_that_is_started_in_advance_runs_the_program(executable):
+    with prepared_process() as process:
+        runner = Runner(executable, process=process)
+    with closing(runner):
+        for _ in range(2):
+            (result,) = runner.run("halve", [X]).results
+            np.testing.assert_array_equal(result, X * 0.5)
+            assert runner.pid == process.pid
+        with pytest.raises(RunCrashedError):
+            runner.run("wild", [X])
+        runner.run("halve", [X])
+        assert runner.pid != process.pid
+    assert not process.alive
+
+
+def test_a_process_that_ended_before_the_first_run_is_replaced(executable):
+    with prepared_process() as process:
+        runner = Runner(executable, process=process)
+    os.kill(process.pid, signal.SIGKILL)
+    wait_until(lambda: not process.alive)
+    with closing(runner):
+        (result,) = runner.run("halve", [X]).results
+    np.testing.assert_array_equal(result, X * 0.5)
+
+
+def test_a_process_that_is_not_used_is_stopped(executable):
+    with pytest.raises(ZeroDivisionError), prepared_process() as process:
+        raise ZeroDivisionError
+    assert not process.alive
+    with prepared_process() as process:
+        Runner(executable, process=process).close()
+    assert not process.alive
