@@ -32,11 +32,13 @@ from .build.object_cache import DiskCache, default_cache
 from .build.worker_pool import DEFAULT_TIMEOUT, CancelToken, CompileJob, WorkerPool, default_pool
 from .build_log import BuildLog, counted, verbose_log
 from .constant_dependencies import ConstantDependencies, content_digest
+from .entry_names import public_name
 from .errors import CompileTimeoutError, ProgramDepthError
 from .kernel_facts import kernel_facts, with_lowering, with_steps_of
 from .llvm import emit_module
-from .lower.host import FlowFunctions, HostKernel, host_kernel, kernel_spec, lower_to_host
-from .lower.host.entry_wrappers import launched, public_name, with_entries, with_in_place
+from .lower.host.devices import host_kernel, kernel_spec
+from .lower.host.entry_wrappers import launched, with_entries, with_in_place
+from .lower.host.function import FlowFunctions, HostKernel, lower_to_host
 from .lower.host.index_limits import kernel_limits
 from .lower.host.storage import temporary_texts
 from .lower.host.to_thread import lower_host

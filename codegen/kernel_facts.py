@@ -26,8 +26,8 @@ from ..ir.module import Module
 from ..ir.symbolic import Expr, substitute, to_text, total
 from ..schedules.state import State
 from ..schedules.trace import TraceStep
+from .entry_names import INTO, public_name
 from .lower.host.bindings import kernel_symbols
-from .lower.host.entry_wrappers import INTO, public_name
 from .manifest import FactSpec, KernelFacts
 
 _Source: TypeAlias = tuple[Value, Expr, str]

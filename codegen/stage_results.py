@@ -20,9 +20,11 @@ from ..target.target import Target
 from .build.build_objects import host_job, host_target
 from .build.worker_pool import CancelToken, CompileJob, default_pool
 from .compiler import check_functions, default_scheduled
+from .entry_names import public_name
 from .llvm import emit_module
-from .lower.host import FlowFunctions, HostKernel, host_kernel, lower_to_host
-from .lower.host.entry_wrappers import launched, public_name
+from .lower.host.devices import host_kernel
+from .lower.host.entry_wrappers import launched
+from .lower.host.function import FlowFunctions, HostKernel, lower_to_host
 from .lower.host.text import host_text
 from .lower.host.to_thread import lower_host
 from .lower.pipeline import LoweredKernel, after_each_pass

@@ -15,13 +15,18 @@ HEAVY = ["IPython", "anywidget", "ipywidgets", "islpy", "llvmlite", "onnx", "plo
 HEAVY += ["numpy", "safetensors", "sympy", "torch", "transformers", "z3"]
 
 
-def loaded_by(statement: str, tmp_path: Path) -> set[str]:
-    """Return the top-level packages in `sys.modules` after a statement in a new interpreter."""
+def modules_of(statement: str, tmp_path: Path) -> set[str]:
+    """Return the names in `sys.modules` after a statement in a new interpreter."""
     code = f"import json, sys\n{statement}\nprint(json.dumps([m for m in sys.modules]))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
-    return {name.partition(".")[0] for name in json.loads(done.stdout)}
+    return set(json.loads(done.stdout))
+
+
+def loaded_by(statement: str, tmp_path: Path) -> set[str]:
+    """Return the top-level packages in `sys.modules` after a statement in a new interpreter."""
+    return {name.partition(".")[0] for name in modules_of(statement, tmp_path)}
 
 
 def test_import_loads_no_heavy_package(tmp_path: Path) -> None:
@@ -35,6 +40,18 @@ def test_a_layer_does_not_load_layers_above_it(level: str, tmp_path: Path) -> No
     loaded = loaded_by(f"import tilewright.{level}", tmp_path)
     allowed = {"numpy"} if level == "ir" else {"numpy", "islpy", "z3"}
     assert loaded.isdisjoint(set(HEAVY) - allowed)
+
+
+def test_processes_that_run_code_load_no_passes_and_no_schedules(tmp_path: Path) -> None:
+    """Every sandbox starts such a process, so its imports delay each measurement."""
+    statement = "from tilewright.codegen.runtime.executable import RuntimeTable; RuntimeTable()"
+    modules_of(statement, tmp_path)  # the object of the run-time library is in the cache now
+    loaded = modules_of(statement, tmp_path)
+    assert "tilewright.codegen.runtime.function" in loaded
+    assert not {n for n in loaded if n.startswith("tilewright.schedules")}
+    assert loaded.isdisjoint(
+        f"tilewright.codegen.{n}" for n in ("lower.pipeline", "rtlib.translate")
+    )
 
 
 @pytest.mark.parametrize("name", tilewright.__all__)

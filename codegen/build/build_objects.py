@@ -136,6 +136,20 @@ def build_objects(
         return build.finish(progress)
 
 
+def own_object(name: str, text: Callable[[], str], target: Target) -> bytes:
+    """Return the object of an LLVM text that depends on the target and the compiler alone.
+
+    The text is not the cache key, so it is not generated if the object is in the cache.
+    """
+    store, job = default_cache(), CompileJob(name, "", target)
+    key = store.key(_job_settings(job), f"{name}; {source_version()}".encode())
+    data = _cached(store, key, job)
+    if data is None:
+        data = build_objects([(name, text())], target, store=store).objects[0]
+        store.put(key, data)
+    return data
+
+
 class Build:
     """Jobs of one compilation: those not in the cache run in a batch while others are added.
 

@@ -14,10 +14,7 @@ from threading import Lock
 
 from ...locks import renew_in_children
 from ...target.target import Target
-from ..llvm import emit_module
-from ..lower.host.to_thread import lower_host
-from ..rtlib.translate import rtlib_functions
-from .build_objects import build_objects
+from .build_objects import own_object
 from .native_library import Library
 
 _lock = Lock()
@@ -27,13 +24,17 @@ renew_in_children(sys.modules[__name__])
 @cache
 def rtlib_llvm_text(target: Target) -> str:
     """Return the LLVM text of the run-time library."""
+    from ..llvm import emit_module
+    from ..lower.host.to_thread import lower_host
+    from ..rtlib.translate import rtlib_functions
+
     functions = [dataclasses.replace(lower_host(f), exported=True) for f in rtlib_functions()]
     return emit_module(functions, target)
 
 
 @cache
 def _object(target: Target) -> bytes:
-    return build_objects([("run-time library", rtlib_llvm_text(target))], target).objects[0]
+    return own_object("run-time library", lambda: rtlib_llvm_text(target), target)
 
 
 def rtlib_object_code(target: Target) -> bytes:

@@ -24,7 +24,7 @@ from ...target.target import Target
 from ..artifact import Artifact
 from ..build.rtlib_object import rtlib_object_code
 from ..compiler import BuildOptions, compile_artifact, module_of
-from ..lower.host.entry_wrappers import CALL, INTO, public_name
+from ..entry_names import CALL, INTO, public_name
 from ..manifest import FunctionSpec, to_json
 from ..rtlib import layout
 from .c_messages import IN_JAVASCRIPT, IN_PYTHON, loader_table

@@ -10,7 +10,7 @@ from ...errors import Json
 from ...ir.dtype import dtype
 from ...ir.symbolic import Expr, Var, as_expr, free_vars, parse_expr, var
 from ...ir.symbolic.terms import Add, Const, Mul
-from ..lower.host.entry_wrappers import public_name
+from ..entry_names import public_name
 from ..manifest import FunctionSpec, ParamSpec, to_json
 from .c_messages import c_text
 from .errors import ExportError

@@ -8,8 +8,7 @@ from typing import Final
 
 from ...ir.dtype import dtype
 from ...ir.thread import runtime_table
-from ..lower.host.entry_wrappers import public_name
-from ..lower.host.function import entry_symbol
+from ..entry_names import entry_symbol, public_name
 from ..lower.host.to_thread import CODE_CHECK
 from ..manifest import CheckSite, FunctionSpec, ParamSpec
 from ..rtlib import layout

@@ -9,8 +9,8 @@ from functools import cache, partial
 from typing import Any, NamedTuple, cast
 
 from ...nearest import did_you_mean, nearest
+from ..entry_names import public_name
 from ..errors import ArgumentCountError, ArgumentNameError, CallError, OutputNameError
-from ..lower.host.entry_wrappers import public_name
 from ..manifest import FunctionSpec, ResultSpec
 from ..messages import IN_FUNCTION, Message
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ...errors import TilewrightError
 from ...target.target import Target
 from ..artifact import Artifact
+from ..entry_names import public_name
 from ..errors import DeviceUnavailableError
-from ..lower.host.entry_wrappers import public_name
 from ..manifest import FunctionSpec
 from .device_tensor import DeviceTensor, TensorDevice
 from .table import RuntimeTable

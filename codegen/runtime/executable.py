@@ -26,9 +26,9 @@ from ..build.build_objects import host_job, host_target
 from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_object_code
 from ..build.worker_pool import CompileJob, default_pool
+from ..entry_names import CALL, INTO, public_name
 from ..errors import ArgumentNameError, CompileError
 from ..libraries import library_address
-from ..lower.host.entry_wrappers import CALL, INTO, public_name
 from ..manifest import FunctionSpec
 from ..nvidia import Image, disassemble
 from .arguments import signature_of

@@ -10,6 +10,7 @@ from ...errors import Excerpt, Json, Mark, TilewrightError
 from ...ir.dtype import dtype as dtype_named
 from ...ir.symbolic import Expr, as_expr, evaluate, free_vars, parse_expr, var
 from ...ir.thread import runtime_table
+from ..entry_names import public_name
 from ..errors import (
     AliasError,
     AlignmentError,
@@ -31,7 +32,6 @@ from ..errors import (
     StrideError,
 )
 from ..libraries import FAILED, raised_error
-from ..lower.host.entry_wrappers import public_name
 from ..lower.host.to_thread import CODE_CHECK
 from ..manifest import CheckSite, FunctionSpec, ParamSpec
 from ..messages import (

@@ -12,7 +12,7 @@ from ...display import Cell, Table
 from ...errors import Json
 from ...ir.symbolic import Var, evaluate, parse_expr, var
 from ..artifact import Artifact
-from ..lower.host.entry_wrappers import public_name
+from ..entry_names import public_name
 from ..manifest import CheckSite, FunctionSpec, KernelFacts, to_json
 from .memory_plan import (
     MemoryPlan,

@@ -16,9 +16,8 @@ from ...ir.dtype import dtype as dtype_named
 from ...locks import renew_in_children, uninterrupted
 from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_address
+from ..entry_names import entry_symbol, public_name
 from ..errors import StateError, StoppedError
-from ..lower.host.entry_wrappers import public_name
-from ..lower.host.function import entry_symbol
 from ..lower.host.to_thread import CODE_CHECK
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
 from ..rtlib import layout, workspaces

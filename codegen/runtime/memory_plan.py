@@ -10,7 +10,7 @@ from ...display import Table
 from ...errors import Json
 from ...ir.symbolic import UnboundSymbolError, Var, evaluate, parse_expr, var
 from ...nearest import listed
-from ..lower.host.entry_wrappers import public_name
+from ..entry_names import public_name
 from ..manifest import FunctionSpec, UpdateSpec, to_json
 from ..rtlib import layout
 from .plan_query import CallPlan, PlanQuery, exact_plan

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...display import Table
 from ...errors import Json, TilewrightError
-from ..lower.host.entry_wrappers import public_name
+from ..entry_names import public_name
 from ..manifest import FunctionSpec
 
 

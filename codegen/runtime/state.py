@@ -19,8 +19,8 @@ from ...ir.sizes import storage_bytes
 from ...ir.symbolic import Expr, Var, as_expr, evaluate, free_vars, parse_expr, var
 from ...locks import renew_in_children
 from ...nearest import listed, missing_attribute
+from ..entry_names import public_name
 from ..errors import OutOfMemoryError, SizeError, StateError
-from ..lower.host.entry_wrappers import public_name
 from ..lower.host.sizes import LIMIT
 from ..manifest import CheckSite, FunctionSpec, ParamSpec
 from ..messages import Message

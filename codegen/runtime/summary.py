@@ -9,7 +9,7 @@ from ...display import Table
 from ...ir.module import Constant
 from ...ir.sizes import storage_bytes
 from ..artifact import Artifact
-from ..lower.host.entry_wrappers import public_name
+from ..entry_names import public_name
 from .explanation import VERSION_NOTE
 from .memory_plan import bytes_text
 

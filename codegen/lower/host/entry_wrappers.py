@@ -26,12 +26,7 @@ from ....ir.identity import Origins, UidSource
 from ....ir.loop.nodes import Buffer, BufferParam, PrimFunc, ScalarParam
 from ....ir.module import Module
 from ....ir.symbolic import Expr, Var
-
-INTO = "__into"
-"""The suffix of the function that takes all buffers, including those that are written."""
-
-CALL = "__call"
-"""The suffix of the function that takes the inputs and returns the outputs."""
+from ...entry_names import CALL, INTO
 
 
 def launched(func: GraphFunc) -> set[str]:
@@ -106,11 +101,6 @@ def _shapes(func: PrimFunc) -> list[tuple[Expr, ...]]:
 def _uncalled(module: Module) -> list[PrimFunc]:
     used = {name for f in module.graphs for name in launched(f)}
     return [f for f in module.prims if f.name not in used]
-
-
-def public_name(name: str) -> str:
-    """Return the function name without the suffix of an entry function."""
-    return name.removesuffix(INTO).removesuffix(CALL)
 
 
 def _param(mint: UidSource, param: BufferParam | ScalarParam) -> GraphParam:

@@ -38,6 +38,7 @@ from ....ir.symbolic import (
     to_text,
 )
 from ....target.target import Target
+from ...entry_names import entry_symbol, public_name
 from ...manifest import FunctionSpec, StorageSpec, TensorSpec, UpdateSpec
 from ...rtlib import layout
 from ...rtlib.plan_table import PlanLayout, plan_table
@@ -57,7 +58,6 @@ from .context import (
 )
 from .devices import check_ends
 from .entry import EntryChecks, param_spec, view_of
-from .entry_wrappers import public_name
 from .results import Results, names_of_results
 from .sizes import Sizes, check_static_size
 from .storage import ScratchSize, Storage, Storages, assign_storages
@@ -347,11 +347,6 @@ def _numbers(context: HostContext, memory: _MemoryLayout) -> host.Value:
     found = [context.number(storage.device) for storage in memory.storages.late]
     words = tuple(n.value for n in found if isinstance(n, host.Integer)) or (0,)
     return host.Static(f"{context.function.name}__devices", words)
-
-
-def entry_symbol(name: str) -> str:
-    """Return the symbol of the entry of a function."""
-    return f"{name}__entry"
 
 
 def _spec(

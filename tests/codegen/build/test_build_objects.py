@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tilewright.codegen import compile
 from tilewright.codegen.build import build_objects
-from tilewright.codegen.build.build_objects import LARGE_HOST_FLOW, host_job
+from tilewright.codegen.build.build_objects import LARGE_HOST_FLOW, host_job, own_object
+from tilewright.codegen.build.object_cache import DiskCache
 from tilewright.ir.script import parse
 from tilewright.target.target import Target
 
@@ -22,6 +25,29 @@ def main(x: Tensor[(n, 4), f32], w: Tensor[(4, 4), f32]):
     d = add(c, x)
     return d
 """
+
+
+def test_the_text_of_an_own_object_is_generated_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compiler of other source files generates it again, as does a damaged file in the cache."""
+    monkeypatch.setattr(build_objects, "default_cache", lambda: store)
+    store, generated = DiskCache(tmp_path), list[str]()
+
+    def text() -> str:
+        generated.append("define i32 @answer() {\n  ret i32 42\n}\n")
+        return generated[-1]
+
+    first = own_object("answer", text, Target("cpu"))
+    assert own_object("answer", text, Target("cpu")) == first
+    assert len(generated) == 1
+    monkeypatch.setattr(build_objects, "source_version", lambda: "other files")
+    assert own_object("answer", text, Target("cpu")) == first
+    assert len(generated) == 2
+    for path in (p for p in tmp_path.rglob("*") if p.is_file()):
+        path.write_bytes(path.read_bytes()[:20])
+    assert own_object("answer", text, Target("cpu")) == first
+    assert len(generated) == 3
 
 
 def test_a_large_host_flow_is_not_optimized():
