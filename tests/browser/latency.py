@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from tests.browser.workbench import apply, menu_shown, open_function, select_loop, step, tab
+from tests.browser.workbench import apply, open_function, select_loop, step, tab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +46,19 @@ ROUND_TRIPS = """() => {
 
 The times are in milliseconds.
 """
+
+ANSWERED = """(types) => new Promise((done) => {
+    const look = (_, observer) => {
+        const found = performance.getEntriesByName("tw:round-trip").map((e) => e.detail.type);
+        if (!types.every((type) => found.includes(type))) return;
+        observer.disconnect();
+        done();
+    };
+    const observer = new PerformanceObserver(look);
+    observer.observe({ type: "measure" });
+    look([], observer);
+})"""
+"""Wait until answers to requests of these types are painted, without causing frames as polls do."""
 
 LISTEN = """([selector, event]) => {
     window.paints = [];
@@ -123,8 +136,7 @@ def measure_flat(page: Page, repeats: int) -> Iterator[Latency]:
     for k in range(repeats):
         Trips.read(page)
         cards.nth(2 + k % 3).click()  # entirely visible
-        page.wait_for_function(SENT, arg="select")
-        menu_shown(page)
+        page.evaluate(ANSWERED, ["select", "suggest"])
         samples.append(Trips.read(page).time("select", "suggest"))
     yield Latency("select an operation: menu", 300, tuple(samples))
 
@@ -150,7 +162,8 @@ def select(page: Page, loops: list[str], repeats: int) -> list[Latency]:
     menus: list[float] = []
     for k in range(repeats):
         Trips.read(page)
-        select_loop(page, loops[k % 2])
+        page.locator(f'.tw-marker[data-name="{loops[k % 2]}"]').click()
+        page.evaluate(ANSWERED, ["select", "suggest"])
         trips = Trips.read(page)
         answers.append(trips.time("select"))
         menus.append(trips.time("select", "suggest"))
@@ -172,6 +185,7 @@ def preview(page: Page, loop: str, repeats: int) -> Latency:
         Trips.read(page)
         factor = 2 + k % 7
         field.fill(f"(None, {factor})")
+        page.evaluate(ANSWERED, ["preview"])
         expect(split.locator(".tw-preview")).to_contain_text(f"{loop}_1 in range({factor})")
         samples.append(Trips.read(page).time("preview"))
     split.locator(".tw-step-name").click()
@@ -187,25 +201,18 @@ def edits(page: Page, loop: str, name: str, repeats: int) -> list[Latency]:
         select_loop(page, loop)
         Trips.read(page)
         apply(page, name)
-        page.wait_for_function(SENT, arg="apply")
-        menu_shown(page)
+        page.evaluate(ANSWERED, ["apply", "suggest"])
         trips = Trips.read(page)
         applied.append(trips.time("apply"))
         menus.append(trips.time("apply", "suggest"))
         page.locator(".tw-root").get_by_role("button", name="Undo").click()
-        page.wait_for_function(SENT, arg="navigate")
+        page.evaluate(ANSWERED, ["navigate"])
         undone.append(Trips.read(page).time("navigate"))
     return [
         Latency(f"apply {name}: panes", 200, tuple(applied)),
         Latency(f"apply {name}: panes and menu", 300, tuple(menus)),
         Latency(f"undo {name}", 100, tuple(undone)),
     ]
-
-
-SENT = """(type) => {
-    const found = performance.getEntriesByName("tw:round-trip");
-    return found.some((entry) => entry.detail.type === type);
-}"""
 
 
 def jump(page: Page, loop: str, repeats: int) -> Latency:
@@ -219,7 +226,7 @@ def jump(page: Page, loop: str, repeats: int) -> Latency:
     for k in range(repeats):
         Trips.read(page)
         rows.nth(last - 1 if k % 2 == 0 else last).click()
-        page.wait_for_function(SENT, arg="navigate")
+        page.evaluate(ANSWERED, ["navigate"])
         samples.append(Trips.read(page).time("navigate"))
     return Latency("jump in the history", 100, tuple(samples))
 
@@ -227,11 +234,18 @@ def jump(page: Page, loop: str, repeats: int) -> Latency:
 def expand(page: Page, repeats: int) -> Latency:
     """Open and close a namespace of the graph."""
     graph = page.locator(".tw-pane[aria-label=Graph]")
+    fit = graph.get_by_role("button", name="Fit the graph")
+    fit.click()
+    paints = list[float]()
     page.evaluate(LISTEN, [".tw-pane[aria-label=Graph]", "click"])
     for k in range(repeats):
         graph.locator(".tw-crumb" if k % 2 else "[aria-expanded=false]").first.click()
         idle(page)
-    return Latency("open or close a namespace", 100, tuple(page.evaluate("window.paints")))
+        paints.append(page.evaluate("window.paints.at(-1)"))
+        if k % 2:
+            fit.click()
+            idle(page)
+    return Latency("open or close a namespace", 100, tuple(paints))
 
 
 def cancel(page: Page, repeats: int) -> Latency:
@@ -243,7 +257,7 @@ def cancel(page: Page, repeats: int) -> Latency:
         button.wait_for()
         Trips.read(page)
         button.click()
-        page.wait_for_function(SENT, arg="cancel")
+        page.evaluate(ANSWERED, ["cancel"])
         samples.append(Trips.read(page).time("cancel"))
         page.wait_for_selector(".tw-status .tw-job", state="detached")
     return Latency("cancel a job", 100, tuple(samples))
@@ -261,7 +275,7 @@ def first_sample(page: Page, loop: str, repeats: int) -> Latency:
         split.get_by_label("factors", exact=True).fill(f"(None, {3 + k})")
         expect(split.locator(".tw-form-status")).to_have_text("Legal")
         page.keyboard.press("Enter")
-        page.wait_for_function(SENT, arg="apply")
+        page.evaluate(ANSWERED, ["apply"])
         idle(page)
         started = page.evaluate("performance.now()")
         page.locator(".tw-root").get_by_role("button", name="Measure kernel").click()
@@ -270,7 +284,7 @@ def first_sample(page: Page, loop: str, repeats: int) -> Latency:
         samples.append(page.evaluate("performance.now()") - started)
         expect(page.locator(".tw-announcement")).to_contain_text("Measured", timeout=60_000)
         page.locator(".tw-root").get_by_role("button", name="Undo").click()
-        page.wait_for_function(SENT, arg="navigate")
+        page.evaluate(ANSWERED, ["navigate"])
         Trips.read(page)
     return Latency("first sample of an edited kernel", 1000, tuple(samples))
 
