@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..codegen.build.worker_pool import CancelToken
     from ..codegen.measure import MeasureOptions
     from ..codegen.sandbox.parent import Runner
+    from ..codegen.sandbox.process import PreparedProcess
     from ..codegen.sandbox.sent_inputs import Inputs
     from ..codegen.sandbox.shared_exact import SharedExact
 
@@ -69,6 +70,7 @@ class Bench:
         self._lock = threading.Lock()
         self._last: Compiled | None = None
         self._exact_results: tuple[object, SharedExact] | None = None
+        self._prepared: PreparedProcess | None = None
 
     @property
     def target_text(self) -> str:
@@ -93,6 +95,8 @@ class Bench:
                 self._last.runner.close()
             self._last = None
             self._exact_results = None
+            if self._prepared is not None:
+                self._prepared.close()
 
     def check(self, options: MeasureOptions) -> None:
         """Check that the options are supported on this machine.
@@ -118,14 +122,22 @@ class Bench:
     def _build(self, node: Node, program: Module | State, progress: Progress) -> Compiled:
         from ..codegen.measure.measure import last_steps
         from ..codegen.sandbox.parent import Runner
-        from ..codegen.sandbox.process import prepared_process
 
         started = time.perf_counter()
-        with prepared_process() as process:
-            executable = self._compile(program, progress)
-            milliseconds = (time.perf_counter() - started) * 1e3
-            runner = Runner(executable, process=process, steps=last_steps(node.state))
+        prepared = self._prepare()
+        executable = self._compile(program, progress)
+        milliseconds = (time.perf_counter() - started) * 1e3
+        runner = Runner(executable, process=prepared.take(), steps=last_steps(node.state))
         return Compiled(node.id, executable, milliseconds, runner)
+
+    def _prepare(self) -> PreparedProcess:
+        """Start the process of the next runner."""
+        from ..codegen.sandbox.process import PreparedProcess
+
+        if self._prepared is None:
+            self._prepared = PreparedProcess()
+        self._prepared.start()
+        return self._prepared
 
     def _compile(self, program: Module | State, progress: Progress) -> Executable:
         """Compile with progress reports; canceling the job stops the compile workers."""
@@ -245,6 +257,7 @@ class Bench:
             return self._measure(compiled, function, samples, inputs, progress, options=options)
         finally:
             compiled.runner.close()
+            self._prepare()  # for the next one, not beside a measurement
 
     def _measure(
         self,

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ...errors import TilewrightError
-from ...locks import uninterrupted
+from ...locks import renew_in_children, uninterrupted
 from ..build.protocol import PipeClosedError, read_frame, write_frame
 from ..build.worker_pool import CancelToken, end_of_log, log_file
 from ..errors import RunCanceledError, RunFailedError, RunMemoryError, RunStartError
@@ -213,20 +214,62 @@ class Process:
             self._close()
 
 
-@contextlib.contextmanager
-def prepared_process() -> Generator[Process]:
-    """Start a process in advance, for a runner that is made in the context.
+class PreparedProcess:
+    """A process that is started in advance, so that the next runner does not wait for its imports.
 
-    It imports the modules that run programs while one is compiled, and is stopped if that fails.
+    Examples
+    --------
+    >>> prepared = PreparedProcess()
+    >>> prepared.start()
+    >>> process = prepared.take()
+    >>> process.alive
+    True
+    >>> process.stop()
+    ''
     """
-    with uninterrupted():
-        process = Process()
-    try:
-        process.prepare()
-        yield process
-    except BaseException:
-        process.stop()
-        raise
+
+    def __init__(self) -> None:
+        """Start no process yet."""
+        self._lock = threading.Lock()
+        renew_in_children(self, "_lock")
+        self._process: Process | None = None
+        self._surroundings: object = None
+
+    def start(self) -> None:
+        """Start the process, unless one is waiting that inherited the current environment."""
+        with self._lock:
+            if self._process is not None and self._is_current(self._process):
+                return
+            self._stop()
+            with uninterrupted():
+                process = self._process = Process()
+            self._surroundings = _surroundings()
+            process.prepare()
+
+    def take(self) -> Process:
+        """Return the process, which belongs to the caller from now on."""
+        self.start()
+        with self._lock:
+            process, self._process = self._process, None
+        return process or self.take()  # another thread took it
+
+    def close(self) -> None:
+        """Stop the process, if one is waiting."""
+        with self._lock:
+            self._stop()
+
+    def _is_current(self, process: Process) -> bool:
+        return process.alive and self._surroundings == _surroundings()
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.stop()
+
+
+def _surroundings() -> object:
+    """Return everything that a process inherits at its start."""
+    return tuple(sys.path), dict(os.environ), Path.cwd()
 
 
 def _after_fork() -> None:

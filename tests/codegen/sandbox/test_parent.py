@@ -26,7 +26,7 @@ from tilewright.codegen.errors import (
 )
 from tilewright.codegen.sandbox.interpreter_process import shared_results
 from tilewright.codegen.sandbox.parent import Runner
-from tilewright.codegen.sandbox.process import prepared_process
+from tilewright.codegen.sandbox.process import PreparedProcess
 from tilewright.codegen.sandbox.random_inputs import ArrayRecipe, RandomInputs
 from tilewright.codegen.sandbox.sampling_plan import Plan
 from tilewright.ir import verify
@@ -435,10 +435,16 @@ def test_the_system_kills_the_process_before_its_owner(runner):
     assert Path(f"/proc/{runner.pid}/oom_score_adj").read_text().strip() == "1000"
 
 
-def test_a_process_that_is_started_in_advance_runs_the_program(executable):
-    with prepared_process() as process:
-        runner = Runner(executable, process=process)
-    with closing(runner):
+@pytest.fixture
+def prepared():
+    with closing(PreparedProcess()) as made:
+        yield made
+
+
+def test_a_process_that_is_started_in_advance_runs_the_program(executable, prepared):
+    prepared.start()
+    process = prepared.take()
+    with closing(Runner(executable, process=process)) as runner:
         for _ in range(2):
             (result,) = runner.run("halve", [X]).results
             np.testing.assert_array_equal(result, X * 0.5)
@@ -448,22 +454,36 @@ def test_a_process_that_is_started_in_advance_runs_the_program(executable):
         runner.run("halve", [X])
         assert runner.pid != process.pid
     assert not process.alive
+    assert prepared.take().pid != process.pid
 
 
-def test_a_process_that_ended_before_the_first_run_is_replaced(executable):
-    with prepared_process() as process:
-        runner = Runner(executable, process=process)
-    os.kill(process.pid, signal.SIGKILL)
-    wait_until(lambda: not process.alive)
-    with closing(runner):
+def test_a_process_that_ended_before_the_first_run_is_replaced(executable, prepared):
+    prepared.start()
+    for process in (first := prepared.take(), second := prepared.take()):
+        os.kill(process.pid, signal.SIGKILL)
+        wait_until(lambda ended=process: not ended.alive)
+    with closing(Runner(executable, process=first)) as runner:
         (result,) = runner.run("halve", [X]).results
     np.testing.assert_array_equal(result, X * 0.5)
+    assert not second.alive
 
 
-def test_a_process_that_is_not_used_is_stopped(executable):
-    with pytest.raises(ZeroDivisionError), prepared_process() as process:
-        raise ZeroDivisionError
-    assert not process.alive
-    with prepared_process() as process:
-        Runner(executable, process=process).close()
+def test_a_waiting_process_has_the_current_environment(prepared, monkeypatch, tmp_path):
+    prepared.start()
+    prepared.start()
+    monkeypatch.syspath_prepend(tmp_path)
+    old = prepared._process
+    process = prepared.take()
+    assert process is not old
+    assert not old.alive
+    process.stop()
+
+
+def test_a_process_that_is_not_used_is_stopped(executable, prepared):
+    prepared.start()
+    waiting = prepared._process
+    prepared.close()
+    assert not waiting.alive
+    process = prepared.take()
+    Runner(executable, process=process).close()
     assert not process.alive
