@@ -5,13 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..schedules import Trace, from_json, notes_from_json
+from ..schedules.trace import Group
 from .default_rules import path_to
 from .editor import Editor
-from .history_view import checked_note
+from .history_view import MAX_NOTE, checked_note
 from .pending import Pending, with_line
 from .requests import EditGroup, EditTrace
 from .serialization import ProtocolError
 from .trace_view import group_values
+
+
+def folded_notes(notes: Mapping[int, str], group: Group) -> dict[int, str]:
+    """Return the notes of a trace in which a composite step is one step.
+
+    Notes on states inside the group are notes on the state after it.
+
+    Examples
+    --------
+    >>> folded_notes({1: "a", 2: "b", 4: "c", 5: "d"}, Group("tile", (), 1, 4))
+    {1: 'a', 2: 'b; c', 3: 'd'}
+    """
+    found = dict[int, str]()
+    for count, note in sorted(notes.items()):
+        new = count if count <= group.first else max(count, group.stop) - len(group) + 1
+        found[new] = f"{found[new]}; {note}"[:MAX_NOTE] if new in found else note
+    return found
 
 
 class TraceEdits(Editor):
@@ -36,10 +54,11 @@ class TraceEdits(Editor):
         if not 0 <= request.index < len(trace.groups):
             raise ProtocolError(f"no composite step {request.index} in the trace")
         if request.action == "ungroup":
-            self._replay(trace.ungrouped(request.index))
+            self._replay(trace.ungrouped(request.index), self.notes())
         else:
-            values = group_values(trace.groups[request.index], request.values)
-            self._replay(trace.changed_group(request.index, **values))
+            group = trace.groups[request.index]
+            changed = trace.changed_group(request.index, **group_values(group, request.values))
+            self._replay(changed, folded_notes(self.notes(), group))
 
     def _edit_trace(self, request: EditTrace) -> None:
         """Change a step of the trace, or continue with the pending steps."""

@@ -91,6 +91,18 @@ def test_changed_composite_step_is_run_again(matmul: Client) -> None:
     assert "sizes=(2, 6)" in trace(matmul).groups[0].text
 
 
+def test_edited_composite_steps_keep_the_notes(matmul: Client) -> None:
+    root = matmul.session.schedule.head.id
+    tiled(matmul)
+    matmul.send("set_note", node=root, text="as written")
+    matmul.send("set_note", node=matmul.session.schedule.head.id, text="tiled")
+    for action, values in (("change", {"sizes": "(2, 6)"}), ("ungroup", {})):
+        head = matmul.session.schedule.head.id
+        matmul.send("edit_group", action=action, index=0, values=values, head=head)
+        assert matmul.session.schedule.head.id != head
+        assert list(matmul.session.notes().values()) == ["as written", "tiled"]
+
+
 def test_edit_of_another_head_is_rejected(matmul: Client) -> None:
     tiled(matmul)
     head = matmul.session.schedule.head.id
