@@ -14,6 +14,7 @@ from tilewright.schedules.primitives.loops.parallel import Parallel
 from tests.attacks.children import IS_LONG
 from tests.codegen.kernels import LEVELS
 from tests.fuzz.effects import races_permitted
+from tests.fuzz.goals import GOALS
 from tests.fuzz.inputs import sizes
 from tests.fuzz.later import known
 from tests.fuzz.oracles import Original, interpret
@@ -83,6 +84,11 @@ def test_each_primitive_is_accepted(goal):
             walk.on_threads()
             return
     pytest.fail(f"{goal} was never accepted")
+
+
+def test_a_chosen_family_is_kept_with_every_goal():
+    for goal in GOALS:
+        assert start(SEED, family="scatter", goal=goal).program.family == "scatter"
 
 
 @pytest.mark.parametrize("family", ["scatter", "attention", "raw"])

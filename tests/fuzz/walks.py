@@ -449,7 +449,7 @@ def start(seed: int, family: str = "", goal: str = "") -> Walk:
         target = rng.choice(TARGETS[:3])
     elif goal in goals.ON_GPU:
         target = SIMT
-    if goal == "tensorize":
+    if goal == "tensorize" and not family:
         return Walk(rng, tiled_program(rng), target, goal)
     make = FAMILIES[family or goals.family_of_goal(seed, goal)]
     share = SHARE if goal in VERBS else RARE
