@@ -1,11 +1,13 @@
 """Ten tasks of a new user on one model, as a person: pointer and keys only.
 
-Run as ``python -m tests.browser.tour FOLDER`` to perform them on three models, at three widths, in
-the light and the dark theme, and to save a picture of each task and a video of each session.
+Run as ``python -m tests.browser.tour FOLDER [--video]`` to perform them on three models, at three
+widths, in the light and the dark theme, and to save a picture of each task, and a video of each
+session, for which ``playwright install ffmpeg`` is necessary.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -198,7 +200,11 @@ class Tour:
 
 
 def main() -> int:
-    folder = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="of the pictures")
+    parser.add_argument("--video", action="store_true", help="also save videos")
+    options = parser.parse_args()
+    folder, videos = options.folder, options.folder if options.video else None
     folder.mkdir(parents=True, exist_ok=True)
     path = os.environ.get("CHROMIUM") or shutil.which("chromium")
     with tempfile.TemporaryDirectory() as home, running_lab(Path(home)) as lab:
@@ -208,7 +214,7 @@ def main() -> int:
             browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
             for k, (name, width) in enumerate((n, w) for n in MODELS for w in WIDTHS):
                 size = {"width": width, "height": 900}
-                context = browser.new_context(viewport=size, record_video_dir=folder)
+                context = browser.new_context(viewport=size, record_video_dir=videos)
                 page = context.new_page()
                 lab.open(page, f"{name}.ipynb")
                 theme(page, "JupyterLab Dark" if k % 2 else "JupyterLab Light")
