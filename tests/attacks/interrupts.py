@@ -77,6 +77,8 @@ def import_package() -> None:
 
 def main(seconds: float, seed: int) -> None:
     """Interrupt imports, then compilations, calls, and measurements, in this process."""
+    # A shell lets its background jobs ignore interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     end = time.monotonic() + seconds
     interrupts = Interrupts(seed)
     for longest in (0.2, 0.5, 1.0):
