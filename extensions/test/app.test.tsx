@@ -1,35 +1,7 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { mount } from "../core/app";
+import { expect, test } from "vitest";
 import { distinctiveParts } from "../core/panels/step";
-import type { Store } from "../core/store";
-import { connected, flush, makeProblem, makeSelected, useFakeTimers, type FakeKernel } from "./helpers";
-
-let kernel: FakeKernel;
-let store: Store;
-let page: HTMLElement;
-let unmount: () => void;
-
-beforeEach(async () => {
-  useFakeTimers();
-  ({ kernel, store } = connected());
-  page = document.createElement("div");
-  document.body.append(page);
-  unmount = mount(store, page);
-  await flush();
-});
-
-afterEach(async () => {
-  unmount();
-  page.remove();
-  await flush(); // an effect of preact that is still queued would block those of the next test
-  vi.useRealTimers();
-});
-
-function find(selector: string): HTMLElement {
-  const found = page.querySelector<HTMLElement>(selector);
-  if (!found) throw new Error(`no element matches ${selector}`);
-  return found;
-}
+import { flush, makeProblem, makeSelected } from "./helpers";
+import { find, kernel, page, store } from "./mounted";
 
 function byText(selector: string, text: string): HTMLElement {
   const found = [...page.querySelectorAll<HTMLElement>(selector)].find((item) => item.textContent.includes(text));

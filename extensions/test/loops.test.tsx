@@ -1,13 +1,7 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { mount } from "../core/app";
+import { beforeEach, expect, test } from "vitest";
 import type { GraphNode, GraphView } from "../core/protocol";
-import type { Store } from "../core/store";
-import { connected, flush, useFakeTimers, type FakeKernel } from "./helpers";
-
-let kernel: FakeKernel;
-let store: Store;
-let page: HTMLElement;
-let unmount: () => void;
+import { flush } from "./helpers";
+import { kernel, page } from "./mounted";
 
 const BODY = ["loop y"];
 
@@ -27,20 +21,8 @@ const GRAPH: GraphView = {
 };
 
 beforeEach(async () => {
-  useFakeTimers();
-  ({ kernel, store } = connected());
-  page = document.createElement("div");
-  document.body.append(page);
-  unmount = mount(store, page);
   kernel.answer({ graph: GRAPH });
   await flush();
-});
-
-afterEach(async () => {
-  unmount();
-  page.remove();
-  await flush();
-  vi.useRealTimers();
 });
 
 function names(): (string | null)[] {

@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterEach(async () => {
   unmount();
   page.remove();
-  await flush();
+  await flush(); // an effect of preact that is still queued would block those of the next test
   vi.useRealTimers();
 });
 

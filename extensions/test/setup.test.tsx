@@ -1,34 +1,6 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { mount } from "../core/app";
-import type { Store } from "../core/store";
-import { connected, flush, useFakeTimers, type FakeKernel } from "./helpers";
-
-let kernel: FakeKernel;
-let store: Store;
-let page: HTMLElement;
-let unmount: () => void;
-
-beforeEach(async () => {
-  useFakeTimers();
-  ({ kernel, store } = connected());
-  page = document.createElement("div");
-  document.body.append(page);
-  unmount = mount(store, page);
-  await flush();
-});
-
-afterEach(async () => {
-  unmount();
-  page.remove();
-  await flush(); // an effect of preact that is still queued would block those of the next test
-  vi.useRealTimers();
-});
-
-function find(selector: string): HTMLElement {
-  const found = page.querySelector<HTMLElement>(selector);
-  if (!found) throw new Error(`no element matches ${selector}`);
-  return found;
-}
+import { expect, test } from "vitest";
+import { flush } from "./helpers";
+import { find, kernel, page, store } from "./mounted";
 
 test("chooses target, sizes and threads by mouse and keyboard", async () => {
   const button = find("[aria-label='Target and sizes']");

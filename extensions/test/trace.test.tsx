@@ -1,29 +1,11 @@
 import { EditorView } from "@codemirror/view";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { mount } from "../core/app";
-import type { Store } from "../core/store";
-import { connected, flush, useFakeTimers, type FakeKernel } from "./helpers";
-
-let kernel: FakeKernel;
-let store: Store;
-let page: HTMLElement;
-let unmount: () => void;
+import { beforeEach, expect, test } from "vitest";
+import { flush } from "./helpers";
+import { kernel, page, store } from "./mounted";
 
 beforeEach(async () => {
-  useFakeTimers();
-  ({ kernel, store } = connected());
-  page = document.createElement("div");
-  document.body.append(page);
-  unmount = mount(store, page);
   page.querySelector<HTMLElement>("[data-tab=trace]")?.click();
   await flush();
-});
-
-afterEach(async () => {
-  unmount();
-  page.remove();
-  await flush();
-  vi.useRealTimers();
 });
 
 function lines(): HTMLElement[] {
