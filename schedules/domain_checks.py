@@ -21,8 +21,10 @@ from ..ir.analysis import (
     tree_of,
     within_loop,
 )
-from ..ir.analysis.facts_at import assuming
+from ..ir.analysis.facts_at import assuming, within_loops
 from ..ir.loop.decompose import (
+    bound_variables,
+    init_condition,
     reduction_position,
     reduction_variables,
     starts_before_reduction,
@@ -224,6 +226,42 @@ def facts_of_inits(tree: Tree, loop: For) -> Facts:
         if block.init is not None and "spatial" in bound_kinds(loop, block):
             reducing |= reduction_variables(statements_around(tree, block), block)
     return outside_loops(facts, reducing)
+
+
+def changed_conditions(
+    tree: Tree, block: Block, after: Block, path: tuple[Stmt, ...]
+) -> tuple[Bool, ...]:
+    """Return the conditions of an init that a step would add or remove.
+
+    A condition on the reduction does not keep an init from running, unless all iterations of the
+    reduction agree on it. In fewer iterations, more conditions have this property.
+
+    Parameters
+    ----------
+    tree : Tree
+        The function before the step.
+    block : Block
+        A block with an init.
+    after : Block
+        The block after the step.
+    path : tuple of Stmt
+        The statements around the block after the step. The loops that bind spatial iteration
+        variables are those before the step.
+    """
+    old = statements_around(tree, block)
+    first = reduction_position(old, block)
+    left, right = init_condition(old, block), init_condition(path, after)
+    if left is None or right is None:
+        return ()
+    spatial = bound_variables(block.iters)[0]
+    loops = (s for s in old[first:] if isinstance(s, For) and s.var in spatial)
+    facts = within_loops(tree.facts(old[first] if first < len(old) else block), loops)
+    return tuple(
+        part
+        for one, other in ((left, right), (right, left))
+        for part in conjuncts(other)
+        if part not in conjuncts(one) and not is_proved(part, assuming(facts, one))
+    )
 
 
 def loops_not_spatial(

@@ -11,6 +11,7 @@ from ..ir.loop.nodes import Alloc, Block, Buffer, For, Let, Local, PrimFunc, Stm
 from ..ir.loop.ranges import loop_var
 from ..ir.loop.visit import Rebuilder
 from ..ir.symbolic import Bool, Expr, SymInt, Var, substitute, var
+from .substitution import with_kept_inits
 
 
 class Renaming:
@@ -128,6 +129,7 @@ def inlined_body(
         The body and its temporaries, renamed.
     """
     terms = _bind_symbols(callee, buffers, scalars)
+    callee = with_kept_inits(callee, terms)
     known = dict(zip(callee.buffer_params, buffers, strict=True))
     temporaries: list[Buffer] = []
     for buffer in callee.buffers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final, NoReturn, assert_never
 
 import numpy as np
@@ -75,6 +76,9 @@ def storage_of(dtype: DType, *, precise: bool) -> np.dtype[np.generic]:
 _LOOPS_PER_FUNCTION: Final = 16
 """The number of nested loops in one Python function; CPython permits 20 nested statements."""
 
+_LEVELS_PER_FUNCTION: Final = 64
+"""The largest indentation in one Python function; CPython permits 100 levels."""
+
 
 class _Translator:
     """A translator of one function to Python; the text contains only generated names."""
@@ -86,6 +90,9 @@ class _Translator:
         self.precise = precise
         self.rounded = rounded
         self.lines: list[str] = []
+        self.functions: list[str] = []
+        self.numbers = count()
+        self.bound: list[str] = ["rounding"]
         self.scope: dict[str, Any] = {
             "np": np,
             "ceildiv": _ceildiv,
@@ -135,8 +142,10 @@ class _Translator:
     def sizes(self, buffer: Buffer, depth: int) -> None:
         """Emit the sizes of an array, which are compared with each index."""
         name = self.buffer(buffer)
+        self.bound.append(name)
         for k in range(buffer.rank):
             self.emit(depth, f"{name}_{k} = {name}.shape[{k}]")
+            self.bound.append(f"{name}_{k}")
 
     def perturbed(self, text: str, dtype: DType, units: int) -> str:
         """Return the text that rounds a value randomly by a number of units of its dtype."""
@@ -202,6 +211,26 @@ class _Translator:
                 assert_never(element)
 
     def statement(self, statement: Stmt, depth: int) -> None:
+        """Emit a statement; Python limits the nesting of a function, so deep ones get their own."""
+        known = len(self.bound)
+        full = isinstance(statement, For) and self.loops_around >= _LOOPS_PER_FUNCTION
+        if full or depth >= _LEVELS_PER_FUNCTION:
+            self.separately(statement, depth)
+        else:
+            self.nested(statement, depth)
+        del self.bound[known:]
+
+    def separately(self, statement: Stmt, depth: int) -> None:
+        """Emit a function that executes a statement, and a call of it."""
+        signature = f"nest{next(self.numbers)}({', '.join(dict.fromkeys(self.bound))})"
+        self.emit(depth, signature)
+        outer = self.lines, self.loops_around
+        self.lines, self.loops_around = [f"def {signature}:"], 0
+        self.nested(statement, 1)
+        self.functions += self.lines
+        self.lines, self.loops_around = outer
+
+    def nested(self, statement: Stmt, depth: int) -> None:
         match statement:
             case Store(buffer=buffer, indices=indices, value=value):
                 self.emit(depth, f"{self.address(buffer, indices)} = {self.element(value)}")
@@ -231,23 +260,14 @@ class _Translator:
             case Bind(local=local, value=value, body=body):
                 name = self.values.setdefault(local, f"t{len(self.values)}")
                 self.emit(depth, f"{name} = {self.element(value)}")
+                self.bound.append(name)
                 self.statement(body, depth)
             case _:
                 assert_never(statement)
 
     def loop(self, loop: For, depth: int) -> None:
-        """Emit a loop; Python limits the loops of one function, so deep nests get functions."""
-        around = self.loops_around
-        if around and around % _LOOPS_PER_FUNCTION == 0:
-            name = f"nest{len(self.lines)}"
-            self.emit(depth, f"def {name}():")
-            self._loop(loop, depth + 1)
-            self.emit(depth, f"{name}()")
-        else:
-            self._loop(loop, depth)
-
-    def _loop(self, loop: For, depth: int) -> None:
         self.emit(depth, f"for {self.name(loop.var)} in range({self.term(loop.extent)}):")
+        self.bound.append(self.name(loop.var))
         outer, self.uid = self.uid, loop.uid
         self.loops_around += 1
         self.statement(loop.body, depth + 1)
@@ -265,6 +285,7 @@ class _Translator:
             site = _Site(self.func, self.uid, f"variable {let.var.name!r}", access)
             label = self.constant(site)
             self.emit(depth, f"{name} = checked({value}, {low}, {high}, {label})")
+        self.bound.append(name)
         self.statement(let.body, depth)
 
     def block(self, block: Block, depth: int) -> None:
@@ -282,6 +303,7 @@ class _Translator:
             self.emit(depth, f"{name} = {self.term(v.binding)}")
             self.emit(depth, f"if not 0 <= {name} < {extent}:")
             self.emit(depth + 1, f"within({name}, {extent}, {label})")
+            self.bound.append(name)
         if block.init is not None:
             first = [f"{self.name(v.var)} == 0" for v in block.iters if v.kind == "reduce"]
             self.emit(depth, f"if {' and '.join(first) or 'True'}:")
@@ -366,11 +388,12 @@ def _translate(func: PrimFunc, *, precise: bool, rounded: bool) -> ExecutableLoo
     symbols = tuple(symbols_of(func))
     names = [*map(translator.buffer, buffers), *map(translator.name, symbols)]
     translator.emit(0, f"def run({', '.join(['rounding', *names])}):")
+    translator.bound += names
     for buffer in buffers:
         translator.sizes(buffer, 1)
     translator.statement(decomposed(func).body, 1)
     # Safe to execute: the text contains only generated names, numbers, and operators.
-    exec("\n".join(translator.lines), translator.scope)  # noqa: S102
+    exec("\n".join([*translator.functions, *translator.lines]), translator.scope)  # noqa: S102
     return ExecutableLoops(translator.scope["run"], buffers, symbols)
 
 

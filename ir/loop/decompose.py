@@ -31,11 +31,11 @@ from ..symbolic import (
     linear_form,
     negate,
     substitute,
-    var,
 )
 from ..symbolic.monotone import upper_limit
 from ..symbolic.terms import linear_terms
 from .nodes import Bind, Block, For, If, IterVar, Let, PrimFunc, Stmt
+from .ranges import loop_var
 from .regions import access_regions
 from .visit import all_buffers, path_to, replace_statement, seq, substitute_in, walk
 
@@ -57,9 +57,7 @@ class Namer:
 
     def variable(self, base: str, extent: Expr) -> Var:
         """Create a variable with the range ``[0, extent)``."""
-        size = const_value(extent)
-        upper = None if size is None else max(size - 1, 0)
-        return var(self.fresh(base), lower=0, upper=upper)
+        return loop_var(self.fresh(base), extent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,25 +112,35 @@ def split_off(
         memory inside the path; with ``widen``, if the largest such extent is unknown.
     """
     copies = _Copies(block, names, omitted, widen=widen)
-    parts: list[Bool] = [*conjuncts(block.predicate)]
-    for outer, inner in pairwise((*path, block)):
-        match outer:
-            case For() | Let():
-                if not copies.add(outer):
-                    return None
-            case If(condition=condition, then=then):
-                parts += conjuncts(condition if inner is then else negate(condition))
-            case _:
-                pass
-    iters = [copies.domain(v) for v in block.iters if v.kind != "reduce"]
-    spatial = tuple(v for v in iters if v is not None)
-    if len(spatial) < len(iters):
+    parts = copies.follow(path)
+    spatial = None if parts is None else copies.domains()
+    if parts is None or spatial is None:
         return None
     start = _init_block(block, spatial, copies.renamed, _kept(spatial, parts, copies), names)
     nest: Stmt = start
     for shell in reversed(copies.shells):
         nest = replace(shell, body=nest)
     return Start(nest, start)
+
+
+def init_condition(path: tuple[Stmt, ...], block: Block) -> Bool | None:
+    """Return the condition under which an init runs, over the variables of the loops around it.
+
+    Conditions of statements before the reduction are not part of it. The result is None if the
+    iterations of the init cannot be separated from the reduction.
+
+    Parameters
+    ----------
+    path : tuple of Stmt
+        The statements between the nearest enclosing block and the block, outermost first.
+    block : Block
+        A block with an init.
+    """
+    names = Namer(lambda: 0, lambda base: base)
+    copies = _Copies(block, names, frozenset(), widen=True)
+    parts = copies.follow(path[reduction_position(path, block) :])
+    spatial = None if parts is None else copies.domains()
+    return None if parts is None or spatial is None else _kept(spatial, parts, copies)
 
 
 class _Copies:
@@ -153,7 +161,30 @@ class _Copies:
         self.shells: list[For] = []
         self.widened: set[Var] = set()
 
-    def add(self, binder: For | Let) -> bool:
+    def follow(self, path: tuple[Stmt, ...]) -> list[Bool] | None:
+        """Copy or omit the loops of a path, and return all conditions around the block.
+
+        The result is None if a loop can be neither copied nor omitted.
+        """
+        parts: list[Bool] = [*conjuncts(self._block.predicate)]
+        for outer, inner in pairwise((*path, self._block)):
+            match outer:
+                case For() | Let():
+                    if not self._add(outer):
+                        return None
+                case If(condition=condition, then=then):
+                    parts += conjuncts(condition if inner is then else negate(condition))
+                case _:
+                    pass
+        return parts
+
+    def domains(self) -> tuple[IterVar, ...] | None:
+        """Return the spatial iteration variables; None if the extent of one is unknown."""
+        iters = [self._domain(v) for v in self._block.iters if v.kind != "reduce"]
+        known = tuple(v for v in iters if v is not None)
+        return known if len(known) == len(iters) else None
+
+    def _add(self, binder: For | Let) -> bool:
         """Copy or omit a loop or an integer read from memory; return whether that is possible."""
         variable = binder.var
         first, stop = _limits(binder)
@@ -185,7 +216,7 @@ class _Copies:
                 return _ZERO, extent
         return None
 
-    def domain(self, item: IterVar) -> IterVar | None:
+    def _domain(self, item: IterVar) -> IterVar | None:
         """Return an iteration variable whose extent depends on no omitted loop; None if unknown."""
         if free_vars(item.extent).isdisjoint(self.dropped):
             return item

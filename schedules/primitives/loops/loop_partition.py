@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....ir.analysis import Tree, bound_kinds, enclosing, statements_around, within_loop
-from ....ir.loop.decompose import starts_before_reduction
-from ....ir.loop.nodes import Block, For, IterVar, Stmt
-from ....ir.loop.visit import seq
+from ....ir.loop.decompose import around, starts_before_reduction
+from ....ir.loop.nodes import Block, For, IterVar
+from ....ir.loop.ranges import loop_var
+from ....ir.loop.visit import seq, walk
 from ....ir.symbolic import (
     FALSE,
+    Bool,
     Expr,
     Facts,
     Proved,
@@ -27,7 +29,7 @@ from ....ir.symbolic import (
 from ...apply import Primitive, Rewrite
 from ...checks import counterexample, serial_problems
 from ...copies import copied, without_inits
-from ...domain_checks import facts_of_inits, iterates_reduction
+from ...domain_checks import changed_conditions, facts_of_inits, iterates_reduction
 from ...edit import Edit, rebind
 from ...handles import Handle, LoopRef, block_ref
 from ...problem import Problem
@@ -102,7 +104,8 @@ class LoopPartition(Primitive):
         )
         INIT_IN_FIRST_PART = (
             "if the loop iterates the reduction of a block with an init, that init provably never "
-            "runs in the second part, and the loop binds no spatial iteration variable"
+            "runs in the second part, the loop binds no spatial iteration variable, and conditions "
+            "that depend on the reduction still do in the first part"
         )
 
     loop: LoopRef
@@ -136,20 +139,47 @@ class LoopPartition(Primitive):
                     counterexample(verdict),
                 )
                 return
-        shift: dict[Var, Expr] = {loop.var: loop.var + point}
         for block in tree.blocks_in(loop.body):
             if block.init is not None and iterates_reduction(tree, block, loop):
-                later = [substitute(v.binding, shift) for v in _reduction_iters(loop, block)]
-                inside = within_loop(tree.facts(block), loop.var, loop.extent)
-                before = is_proved(point >= 1, facts) and not self._excluded(tree, loop, block)
-                whole = bound_kinds(loop, block) == frozenset({"reduce"})
-                whole = whole and starts_before_reduction(statements_around(tree, block), block)
-                if not before or not whole or not any(is_proved(b >= 1, inside) for b in later):
-                    yield Problem(
-                        self.Requires.INIT_IN_FIRST_PART,
-                        f"the init of block {block.name!r} may have to run in the second part",
-                        (self.loop, block_ref(self.loop.function, block)),
-                    )
+                yield from self._init_problems(tree, loop, block, facts)
+
+    def _init_problems(
+        self, tree: Tree, loop: For, block: Block, facts: Facts
+    ) -> Iterator[Problem]:
+        """Yield a problem if an init may run in the second part, or for fewer elements."""
+        point = as_expr(self.point)
+        shift: dict[Var, Expr] = {loop.var: loop.var + point}
+        where = (self.loop, block_ref(self.loop.function, block))
+        later = [substitute(v.binding, shift) for v in _reduction_iters(loop, block)]
+        inside = within_loop(tree.facts(block), loop.var, loop.extent)
+        before = is_proved(point >= 1, facts) and not self._excluded(tree, loop, block)
+        whole = bound_kinds(loop, block) == frozenset({"reduce"})
+        whole = whole and starts_before_reduction(statements_around(tree, block), block)
+        if not before or not whole or not any(is_proved(b >= 1, inside) for b in later):
+            message = f"the init of block {block.name!r} may have to run in the second part"
+            yield Problem(self.Requires.INIT_IN_FIRST_PART, message, where)
+        elif added := self._conditions(tree, loop, block, facts):
+            message = (
+                f"in the first part, a condition on the reduction of block {block.name!r} becomes "
+                f"{to_text(added[0])}, and would keep its init from running"
+            )
+            yield Problem(self.Requires.INIT_IN_FIRST_PART, message, where)
+
+    def _conditions(self, tree: Tree, loop: For, block: Block, facts: Facts) -> tuple[Bool, ...]:
+        """Return the conditions that would apply to an init in the first part only."""
+        first = self._first(loop, facts)
+        found = next(s for s in walk(first) if isinstance(s, Block) and s.uid == block.uid)
+        path = statements_around(tree, block)
+        return changed_conditions(
+            tree, block, found, (*path[: path.index(loop)], *around(first, found))
+        )
+
+    def _first(self, loop: For, facts: Facts) -> For:
+        """Return the loop with the iterations before the point."""
+        point = as_expr(self.point)
+        variable = loop_var(loop.var.name, point)
+        body = rebind(loop.body, {loop.var: variable}, within_loop(facts, variable, point))
+        return replace(loop, var=variable, extent=point, body=body)
 
     def _excluded(self, tree: Tree, loop: For, block: Block) -> bool:
         """Return whether a condition excludes all terms of the first part of a reduction.
@@ -166,7 +196,7 @@ class LoopPartition(Primitive):
         loop, point = state.loop(self.loop), as_expr(self.point)
         facts = facts_of_inits(edit.tree, loop)
         rest = simplify(loop.extent - point, facts)
-        first = replace(loop, extent=point, body=_simplified(loop, point, facts))
+        first = self._first(loop, facts)
         variable = edit.loop_var(loop.var.name, rest)
         inside = within_loop(facts, variable, rest)
         copy = copied(edit, without_inits(edit.tree, loop))
@@ -194,8 +224,3 @@ class LoopPartition(Primitive):
 
 def _reduction_iters(loop: For, block: Block) -> list[IterVar]:
     return [v for v in block.iters if v.kind == "reduce" and loop.var in free_vars(v.binding)]
-
-
-def _simplified(loop: For, point: Expr, facts: Facts) -> Stmt:
-    """Return the body, simplified under the shorter range."""
-    return rebind(loop.body, {loop.var: loop.var}, facts.with_loop(loop.var, point))

@@ -43,7 +43,7 @@ from ....ir.symbolic import (
 from ...apply import Primitive, Rewrite, check
 from ...checks import counterexample, serial_problems
 from ...copies import copied, without_inits
-from ...domain_checks import facts_of_inits, iterates_reduction
+from ...domain_checks import changed_conditions, facts_of_inits, iterates_reduction
 from ...edit import Edit, rebind
 from ...handles import FunctionRef, Handle, LoopRef, block_ref
 from ...problem import Problem
@@ -175,8 +175,9 @@ class Split(Primitive):
         )
         SAME_INITS = (
             "the init of a block in the loop runs for the same elements and before the same "
-            "iterations: all new loops of a reduction loop iterate the reduction, and extents on "
-            "which the elements of an init depend do not become larger"
+            "iterations: all new loops of a reduction loop iterate the reduction, extents on which "
+            "the elements of an init depend do not become larger, and conditions that depend on "
+            "the reduction still do in the complete tiles"
         )
 
     loop: LoopRef
@@ -199,7 +200,7 @@ class Split(Primitive):
                 "factors, at most one of them None",
                 (self.loop,),
                 {"factors": len(self.factors), "derived": derived},
-                fixes=tuple(_tiles(state, self.loop)),
+                fixes=tuple(_powers(state, self.loop)),
             )
             return
         yield from self._factor_problems(state)
@@ -227,7 +228,7 @@ class Split(Primitive):
             (self.loop,),
             {"factor": to_text(term)},
             found,
-            tuple(_tiles(state, self.loop)),
+            tuple(_powers(state, self.loop)),
         )
 
     def proofs(self, state: State) -> Iterator[Problem]:
@@ -354,6 +355,13 @@ class Split(Primitive):
                     f"its reduction, and a partial tile of loop {loop.var.name!r} would add some"
                 )
                 yield Problem(self.Requires.SAME_INITS, message, where)
+            elif self._shortens(loop, facts) and (added := self._conditions(state, block, facts)):
+                message = (
+                    f"in the complete tiles of loop {loop.var.name!r}, a condition on the "
+                    f"reduction of block {block.name!r} becomes {to_text(added[0])}, and would "
+                    "keep its init from running"
+                )
+                yield Problem(self.Requires.SAME_INITS, message, where)
             elif repeated := self._repeating(state, path, block, facts):
                 message = (
                     f"loop {loop.var.name!r} iterates the reduction of block {block.name!r}, whose "
@@ -365,6 +373,25 @@ class Split(Primitive):
         """Return whether the new loops may run more iterations, which a predicate excludes."""
         return self.tail == "predicate" and not self._is_exact(loop, facts)
 
+    def _shortens(self, loop: For, facts: Facts) -> bool:
+        """Return whether the new loops may run fewer iterations, and another loop the others."""
+        return self.tail == "epilogue" and not self._is_exact(loop, facts)
+
+    def _conditions(self, state: State, block: Block, facts: Facts) -> tuple[Bool, ...]:
+        """Return the conditions that would apply to an init in the complete tiles only."""
+        tree, loop = state.tree(self.loop.function), state.loop(self.loop)
+        above, found = self._tiles(state, block, facts)
+        inner = statements_around(tree, block)
+        return changed_conditions(tree, block, found, (*inner[: inner.index(loop)], *above))
+
+    def _tiles(self, state: State, block: Block, facts: Facts) -> tuple[tuple[Stmt, ...], Block]:
+        """Return the new loops and the statements in them around a block, and the new block."""
+        loop = state.loop(self.loop)
+        guarded = self._widens(loop, facts)
+        nest = self._nest(Edit(state, self.loop.function), loop, facts, guarded=guarded)
+        found = next(s for s in walk(nest[0]) if isinstance(s, Block) and s.uid == block.uid)
+        return around(nest[0], found), found
+
     def _repeating(
         self, state: State, path: tuple[Stmt, ...], block: Block, facts: Facts
     ) -> list[str]:
@@ -372,10 +399,8 @@ class Split(Primitive):
         loop = state.loop(self.loop)
         if _is_kept(loop, block):
             return []
-        guarded = self._widens(loop, facts)
-        nest = self._nest(Edit(state, self.loop.function), loop, facts, guarded=guarded)
-        found = next(s for s in walk(nest[0]) if isinstance(s, Block) and s.uid == block.uid)
-        inner = (*path[: path.index(loop)], *around(nest[0], found))
+        above, found = self._tiles(state, block, facts)
+        inner = (*path[: path.index(loop)], *above)
         before, after = reduction_position(path, block), reduction_position(inner, found)
         known = determined_loops(inner, found) if before < after else frozenset[Var]()
         return [
@@ -453,7 +478,7 @@ class Split(Primitive):
     def suggest(cls, state: State, selection: Handle) -> Iterator[Primitive]:
         """Yield splits by powers of two that divide the extent, or by all if it is symbolic."""
         if isinstance(selection, LoopRef):
-            yield from _tiles(state, selection)
+            yield from _powers(state, selection)
 
 
 def tile_fixes(ref: LoopRef, *sizes: int) -> tuple[Split, ...]:
@@ -497,7 +522,7 @@ def _positive(loop: For, facts: Facts) -> Expr:
     return extent if isinstance(prove(extent >= 0, facts), Proved) else maximum(extent, 0)
 
 
-def _tiles(state: State, ref: LoopRef) -> Iterator[Split]:
+def _powers(state: State, ref: LoopRef) -> Iterator[Split]:
     loop = state.loop(ref)
     if loop.kind != "serial" or loop.annotations:
         return

@@ -26,11 +26,12 @@ from ....ir.symbolic import (
 )
 from ...apply import Primitive, Rewrite
 from ...handles import FunctionRef, Handle
-from ...kernels import call_symbols, specialization_problems, symbols_of, with_symbols
+from ...kernels import call_symbols, symbols_of
 from ...problem import Problem
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
+from ...substitution import specialization_problems, with_symbols
 from ..graph._functions import choosing_calls_problem, prim_problem
 
 

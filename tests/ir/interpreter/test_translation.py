@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from tilewright.codegen import compile
 from tilewright.ir.interpreter import OutOfBoundsError, run_prim
 from tilewright.ir.script import parse
+from tilewright.schedules import Schedule
 
 RAGGED = """
 n = symbols("n", lower=0)
@@ -65,3 +67,40 @@ def test_more_nested_loops_than_python_permits():
     y = np.zeros((2, 2), np.float32)
     run_prim(parse(text).prim("f"), [y])
     np.testing.assert_array_equal(y, np.ones((2, 2)))
+
+
+def test_statements_nested_deeper_than_python_permits():
+    """Python rejects more than 100 levels of indentation; steps may nest more than text may."""
+    sch = Schedule(parse(DEEP))
+    for k in range(130):
+        sch.add_unit_loop("i" if k == 0 else "u")
+    x, y = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
+    expected = np.where(np.arange(6) % 2, 7, np.arange(6) + 1)
+    func = sch.module.prim("f")
+    assert max(len(line) - len(line.lstrip()) for line in str(func).splitlines()) > 4 * 100
+    run_prim(func, [x, y])
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(compile(sch.module)(x), expected)
+
+
+DEEP = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(n,), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        t = alloc((i + 1,), f32)
+        with block("t"):
+            vi = spatial(i)
+            t[vi] = x[vi] + 1.0
+        for u in range(1):
+            if i % 2 == 0:
+                with block("even"):
+                    wi = spatial(i)
+                    a = t[wi]
+                    y[wi] = a
+            else:
+                with block("odd"):
+                    zi = spatial(i)
+                    y[zi] = 7.0
+"""

@@ -227,3 +227,28 @@ def f(m: Int, off: Buffer[(n + 1,), i32], x: Buffer[(m + 1, m + 1), i32], y: InO
         results.append(y.tolist())
     assert results[0] == results[1]
     assert any(results[0])
+
+
+BAND = """
+n = symbols("n", lower=0)
+
+@prim_func
+def band(n: Int, x: Buffer[(n * 4 + 8,), f32], y: InOut[(n + 1,), f32]):
+    for i in range(n + 1):
+        for r in range(5):
+            with block("y"):
+                vi, vr = spatial(n + 1, i), reduce(5, r)
+                guard(i * 4 + r < n * 4)
+                with init(): y[vi] = 0.0
+                y[vi] += x[vi * 4 + vr]
+"""
+
+
+def test_a_condition_on_a_reduction_remains_such_in_the_first_part():
+    """All of the first 4 terms agree on ``i < n``, which would keep the init from running."""
+    for point in (1, 2, 3, 4):
+        sch = schedule(BAND)
+        problem = LoopPartition.Requires.INIT_IN_FIRST_PART
+        rejected(sch, step(sch, sch.get_loop("r"), point), problem, "becomes i < n")
+    sch.loop_partition("r", 5)
+    assert sch.verify().required().compared[0].exact

@@ -345,6 +345,55 @@ def test_a_split_that_moves_an_init_out_of_a_loop_is_rejected():
     rejected(sch, step, Split.Requires.SAME_INITS, "would not run as often in loop j")
 
 
+BAND = """
+n = symbols("n", lower=0)
+
+@prim_func
+def band(n: Int, x: Buffer[(n * 4 + 8,), f32], y: InOut[(n + 1,), f32]):
+    for i in range(n + 1):
+        for r in range(SIZE):
+            with block("y"):
+                vi, vr = spatial(n + 1, i), reduce(SIZE, r)
+                guard(CONDITION)
+                with init(): y[vi] = 0.0
+                y[vi] += x[vi * 4 + vr]
+"""
+
+
+def band(condition, size):
+    return schedule(BAND.replace("CONDITION", condition).replace("SIZE", str(size)))
+
+
+@pytest.mark.parametrize(
+    ("condition", "size", "factors", "added"),
+    [
+        ("i * 4 + r < n * 4", 5, (None, 4), "i < n"),
+        ("i * 2 + r < n * 2", 3, (None, 2), "i < n"),
+        ("i + r >= 1", 3, (4, None), "i > 0"),
+    ],
+)
+def test_conditions_on_a_reduction_remain_such_in_complete_tiles(condition, size, factors, added):
+    """If all iterations of the tiles agree on a condition, it would keep the init from running."""
+    sch = band(condition, size)
+    step = Split(sch.get_loop("r"), factors, "epilogue")
+    rejected(sch, step, Split.Requires.SAME_INITS, f"of block 'y' becomes {added}")
+
+
+@pytest.mark.parametrize("condition", ["i * 4 + r < n * 4", "i + r >= 1", "i + r < n", "i < n"])
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 8])
+@pytest.mark.parametrize("tail", TAILS)
+def test_accepted_splits_of_a_band_keep_the_inits(condition, size, tail):
+    accepted = 0
+    for factors in ((None, 1), (None, 2), (None, 3), (None, 4), (2, None), (4, None)):
+        sch = band(condition, size)
+        step = Split(sch.get_loop("r"), factors, tail)
+        if not sch.check(step):
+            accepted += 1
+            sch.perform(step)
+            check_sizes(sch, ("n",), (0, 1, 3))
+    assert accepted
+
+
 GUARDED = """
 n = symbols("n", lower=0)
 
