@@ -93,6 +93,28 @@ def band(rng: random.Random) -> Program:
     return Program("band", m.text(params, body))
 
 
+def agreeing(rng: random.Random) -> Program:
+    """Draw a reduction with a condition on which the terms of a part of it may all agree."""
+    m = Maker(rng)
+    n, k, t = m.symbol("n"), m.extent("k", 1, 2, 3, 4, 5, 8), m.dtype(*COMMON)
+    scale = rng.choice([2, 3, 4])
+    condition = m.pick(
+        f"i * {scale} + r < a * {scale}", f"i * {scale} + r >= a * {scale}", "i + r >= 1",
+        f"r + a < {k}", "r < a", "i < a and r < i + 2", f"i * {scale} + r < a",
+    )  # fmt: skip
+    lines = [
+        'with block("y"):',
+        f"    vi, vr = spatial(i), reduce({k}, r)",
+        f"    guard({condition})",
+        f"    with init(): y[vi] = {zero(t)}",
+        f"    y[vi] {m.pick('+= x[vi, vr]', '= max(y[vi], x[vi, vr])')}",
+    ]
+    params = [buffer("x", [n, k], t), buffer("y", [n], t, "InOut")]
+    if "a" in condition.replace("and", ""):
+        params.insert(0, "a: Int")
+    return Program("agreeing", m.text(params, nest([("i", n), ("r", k)], lines)))
+
+
 def branch(rng: random.Random) -> Program:
     """Draw blocks under ``if`` and ``else``, with conditions on loops, symbols and arguments."""
     m = Maker(rng)

@@ -124,17 +124,22 @@ def both(m: GraphMaker) -> object:
     return m.items(whole, [x.key, x.key], [x, y], x.bound + y.bound)
 
 
+GUARDS = ("", "", "j + 2 < {1}", "i * 2 + j < {0} * 2 - 2", "i + j >= 1")
+"""Conditions on a sum of rows; for constant sizes, all terms may agree on them."""
+
+
 def rows(m: GraphMaker) -> object:
-    """Call a function that sums rows."""
+    """Call a function that sums rows, or a part of each."""
     x = source(m, 2)
     if x is None:
         return None
-    dims = declared(m, x.shape)
-    name = f"rows_{suffix(dims, x.dtype)}"
+    dims, kind = declared(m, x.shape), m.rng.randrange(len(GUARDS))
+    name = f"rows{kind if GUARDS[kind] else ''}_{suffix(dims, x.dtype)}"
+    guard = [f"guard({GUARDS[kind].format(*dims)})"] if GUARDS[kind] else []
     body = nest(
         [("i", dims[0]), ("j", dims[1])],
-        block("y", "vi, vj = spatial(i), reduce(j)", f"with init(): y[vi] = {zero(x.dtype)}",
-              "y[vi] += x[vi, vj]"),
+        block("y", "vi, vj = spatial(i), reduce(j)", *guard,
+              f"with init(): y[vi] = {zero(x.dtype)}", "y[vi] += x[vi, vj]"),
     )  # fmt: skip
     params = [buffer("x", dims, x.dtype), buffer("y", dims[:1], x.dtype, "Out")]
     made = emitted(m, f"call_tir({name}, {x.text})", x.shape[:1], x.dtype,
