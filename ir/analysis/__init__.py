@@ -35,7 +35,7 @@ from .dependences import (
     writes_separate,
     written_in,
 )
-from .disjoint_writes import binders_inside, writes_disjoint
+from .disjoint_writes import binders_inside, outermost_inside, writes_disjoint
 from .domains import Coverage, Domain, executed_domain, loop_values, results_domain
 from .enclosing import enclosing, statements_around
 from .facts_at import assuming, outside_loops, within_loop, within_loops
@@ -99,6 +99,7 @@ __all__ = [
     "loop_values",
     "loops_inside",
     "operation_on_own",
+    "outermost_inside",
     "outside_loops",
     "pattern_kind",
     "peak_bytes",

@@ -58,6 +58,17 @@ def binders_of(tree: Tree, outer: For, access: Access) -> tuple[For | Let, ...]:
     return tuple(reversed(kept))
 
 
+def outermost_inside(tree: Tree, loop: For, block: Block) -> Block:
+    """Return the outermost block between a loop and a block; its indices depend on the loop."""
+    found = block
+    for above in tree.ancestors(block):
+        if above is loop:
+            break
+        if isinstance(above, Block):
+            found = above
+    return found
+
+
 def writes_disjoint(tree: Tree, loop: For, block: Block, buffer: Buffer) -> bool:
     """Return whether different iterations of a loop write disjoint elements in a block.
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...ir.analysis import reduction_of, tree_of, writes, writes_disjoint
+from ...ir.analysis import (
+    outermost_inside,
+    reduction_of,
+    tree_of,
+    writes,
+    writes_disjoint,
+)
 from ...ir.analysis.accesses import bindings_of, ranges_of
 from ...ir.analysis.intervals import interval_of
 from ...ir.analysis.scatter import scatter_updates
@@ -260,7 +266,8 @@ def _is_alone(func: PrimFunc, whole: Stmt, last: Stmt, results: tuple[Buffer, ..
     total = next(s for s in walk(last) if isinstance(s, Block) and isinstance(s.threads, Combined))
     loops = [s for s in tree.ancestors(total) if isinstance(s, For) and s.thread in THREAD_AXES]
     shared = [result for result in results if result.scope in COMMON]
-    return all(writes_disjoint(tree, x, total, result) for x in loops for result in shared)
+    pairs = [(loop, outermost_inside(tree, loop, total)) for loop in loops]
+    return all(writes_disjoint(tree, *pair, result) for pair in pairs for result in shared)
 
 
 def _unobserved(

@@ -10,6 +10,7 @@ from ...ir.analysis import (
     Tree,
     bound_kinds,
     is_private,
+    outermost_inside,
     reduction_update,
     tree_of,
     writes_disjoint,
@@ -101,7 +102,7 @@ def _check_private(tree: Tree, block: Block, buffer: Buffer, loops: list[For]) -
     for loop in loops:
         if combined and _is_reduction_over_threads(loop, block):
             continue
-        inner = _outermost_inside(tree, loop, block)
+        inner = outermost_inside(tree, loop, block)
         if writes_disjoint(tree, loop, inner, buffer) or is_private(tree, loop, buffer):
             continue
         raise MemoryScopeError(
@@ -118,7 +119,7 @@ def _shared(tree: Tree, block: Block, buffer: Buffer, loops: list[For]) -> bool:
     overlapping = [
         x
         for x in loops
-        if not writes_disjoint(tree, x, _outermost_inside(tree, x, block), buffer)
+        if not writes_disjoint(tree, x, outermost_inside(tree, x, block), buffer)
         and not _is_copied(tree, x, buffer)
     ]
     reduced = reduction_update(block) is not None and all(
@@ -147,14 +148,3 @@ def _is_combined_once(tree: Tree, block: Block, buffer: Buffer) -> bool:
     path = around(tree.function.body, block)
     inner = spatial_loops(block, repeated_part(block, path))
     return all(writes_disjoint(tree, x, block, buffer) for x in inner)
-
-
-def _outermost_inside(tree: Tree, loop: For, block: Block) -> Block:
-    """Return the outermost block between a loop and a block; its indices depend on the loop."""
-    found = block
-    for above in tree.ancestors(block):
-        if above is loop:
-            break
-        if isinstance(above, Block):
-            found = above
-    return found

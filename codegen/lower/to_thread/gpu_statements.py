@@ -116,6 +116,15 @@ class ThreadLowering(StatementLowering):
     def _is_atomic(statement: loop.Stmt) -> bool:
         return isinstance(statement, loop.Block) and isinstance(statement.threads, Atomic)
 
+    @staticmethod
+    def _is_by_element(statement: loop.Stmt) -> bool:
+        """Return whether threads update, or combine the partial results of, one element at a time.
+
+        All threads of a warp combine, so a choice by the alignment of each thread is not around it.
+        """
+        role = statement.threads if isinstance(statement, loop.Block) else None
+        return isinstance(role, Atomic | Combined)
+
     def _store(self, store: loop.Store, context: LoweringContext) -> None:
         update = update_of(store) if self._atomic else None
         if update is None or store.buffer.scope not in POINTERS:
@@ -140,7 +149,7 @@ class ThreadLowering(StatementLowering):
 
     def _vectorized(self, nest: loop.For, count: int, context: LoweringContext) -> None:
         lanes = self._width(nest)
-        single = self._atomic or any(map(self._is_atomic, preorder(nest.body)))
+        single = self._atomic or any(map(self._is_by_element, preorder(nest.body)))
         single = single or self.checks.inside(nest.body) or lane_scan(nest) is not None
         if context.lanes is not None or not is_simple(nest.body) or lanes < 2 or single:
             self._unrolled(nest, range(count), context)

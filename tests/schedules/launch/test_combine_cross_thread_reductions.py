@@ -374,6 +374,63 @@ def test_each_lane_of_a_vectorized_loop_is_combined_on_its_own(n):
     np.testing.assert_array_equal(run(x), np.min(x, axis=0, initial=9))
 
 
+ROWS_OF_VECTORS = """
+n, k = symbols("n k", lower=0)
+
+@prim_func(scheduled=True)
+def rows(x: Buffer[(n, k, 32), f32], y: Out[(n, k), f32]):
+    for i in thread(n, "blockIdx.x"):
+        for a in range(k // 4):
+            for b in vectorized(4):
+                for r in thread(32, "threadIdx.x"):
+                    with block("y"):
+                        vi, va, vr = spatial(i), spatial(k, a * 4 + b), reduce(r)
+                        with init(): y[vi, va] = 0.0
+                        y[vi, va] += x[vi, va, vr]
+        for c in range(k % 4):
+            for d in thread(32, "threadIdx.x"):
+                with block("z"):
+                    wi, wc, wr = spatial(i), spatial(k, k // 4 * 4 + c), reduce(d)
+                    with init(): y[wi, wc] = 0.0
+                    y[wi, wc] += x[wi, wc, wr]
+"""
+
+
+@pytest.mark.parametrize(("n", "k"), [(0, 3), (1, 1), (2, 5), (3, 8)])
+def test_a_warp_combines_outside_of_a_choice_by_alignment(n, k):
+    """Vectors of results are aligned only if `k` is a multiple of 4, which the kernel decides."""
+    x = np.random.default_rng(0).standard_normal((n, k, 32), np.float32)
+    run = tilewright.compile(parse(ROWS_OF_VECTORS), target="simt")
+    np.testing.assert_allclose(run(x), x.sum(-1, dtype=np.float64), rtol=1e-5, atol=1e-5)
+
+
+ISOLATED = """
+n = symbols("n", lower=0)
+
+@prim_func(scheduled=True)
+def largest(x: Buffer[(3, n), i32], y: InOut[(3,), i32]):
+    for i in thread(3, "threadIdx.y"):
+        with block("rows"):
+            wi = spatial(i)
+            for j in range(ceildiv(n, 4)):
+                for t in thread(4, "threadIdx.x"):
+                    with block("y"):
+                        vi, vj = spatial(3, wi), reduce(n, j * 4 + t)
+                        guard(j * 4 + t < n)
+                        with init(): y[vi] = -9
+                        y[vi] = max(y[vi], x[vi, vj])
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 9])
+def test_threads_outside_of_the_block_of_a_reduction_have_their_own_results(n):
+    """The loop of the rows is around the block that contains the reduction over threads."""
+    x = np.random.default_rng(n).integers(-20, 20, (3, n)).astype(np.int32)
+    run = tilewright.compile(parse(ISOLATED), target="simt")
+    expected = np.max(x, axis=1, initial=-9)
+    np.testing.assert_array_equal(run(x, np.zeros(3, np.int32)), expected)
+
+
 TILES = """
 n = symbols("n", lower=0)
 
