@@ -41,6 +41,9 @@ OPERATOR_BOUNDS: Final = (
     OperatorBound(("sum", "mean"), "(d + 2) u S, with S the sum (mean) of absolute values"),
     OperatorBound(("matmul",), "(c + 2) u S, with S the sum of the absolute values of products"),
     OperatorBound(
+        ("grouped_matmul",), "(k + 1) u S for k terms, with S the sum of their absolute values"
+    ),
+    OperatorBound(
         ("conv", "conv_transpose"),
         "(n + 2) u S for n products, with S the sum of their absolute values",
     ),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import i64
+from ..dtype import f64, i64
 from ..symbolic import Expr, SymInt, as_expr, const_value, eq, is_proved, maximum, minimum, to_text
 from .elementwise import convert, elementwise
 from .indexing import gather, index, select, take
@@ -312,11 +313,9 @@ def filled(t: TorchContext, *args: Any, **_: Any) -> Imported:
 
 @aten("arange")
 def arange(t: TorchContext, *bounds: SymInt | float, **_: Any) -> Imported:
-    """Import a range of integers."""
+    """Import a range of numbers."""
     if any(isinstance(b, float) and not b.is_integer() for b in bounds):
-        raise UnsupportedFormError(
-            f"arange with non-integers {bounds} is not supported; bounds and step must be integers"
-        )
+        return _fractions(t, bounds)
     exact = [as_expr(b if isinstance(b, Expr) else int(b)) for b in bounds]
     start, stop, step = [*([as_expr(0)] if len(exact) == 1 else []), *exact, as_expr(1)][:3]
     dtype = t.result_dtype()
@@ -326,6 +325,22 @@ def arange(t: TorchContext, *bounds: SymInt | float, **_: Any) -> Imported:
     if not is_proved(size >= 0, t.builder.facts):
         size = maximum(size, 0)
     return Imported((size,), dtype, known=Iota(0, start))
+
+
+def _fractions(t: TorchContext, bounds: tuple[SymInt | float, ...]) -> Imported:
+    """Import a range of numbers that are not all integers: ``start + step * k``, as in float64."""
+    known = [float(b) for b in bounds if not isinstance(b, Expr)]
+    if len(known) < len(bounds):
+        raise UnsupportedFormError(
+            f"arange with bounds {bounds} is not supported; bounds and step must be integers, or "
+            "all of them constants"
+        )
+    start, stop, step = [*([0.0] if len(known) == 1 else []), *known, 1.0][:3]
+    count = as_expr(max(math.ceil((stop - start) / step), 0))
+    numbers = convert(t, Imported((count,), i64, known=Iota(0, as_expr(0))), f64)
+    scaled = elementwise(t, "multiply", [numbers, t.number(step, f64)])
+    moved = elementwise(t, "add", [scaled, t.number(start, f64)])
+    return convert(t, moved, t.result_dtype())
 
 
 @aten("tril", "triu")

@@ -120,7 +120,8 @@ class Builder:
         self._body: list[Stmt] = []
         self._names = set(reserved)
 
-    def _fresh(self, name: str) -> str:
+    def fresh(self, name: str) -> str:
+        """Return a name that no buffer, loop, or block has."""
         chosen = fresh_name(name, self._names)
         self._names.add(chosen)
         return chosen
@@ -139,7 +140,7 @@ class Builder:
                 hint="dtypes are objects of tilewright.ir.dtype, such as f32",
             )
         dims = tuple(as_expr(d) for d in shape)
-        return Buffer(self._mint(), self._fresh(name), dims, dtype, scope)
+        return Buffer(self._mint(), self.fresh(name), dims, dtype, scope)
 
     def param(
         self, name: str, shape: Sequence[SymInt], dtype: DType, access: AccessMode = "in"
@@ -174,8 +175,8 @@ class Builder:
         for k, extent in enumerate(extents):
             dim = as_expr(extent)
             base = names[k] if k < len(names) else f"{'r' if kind == 'reduce' else 'i'}{k}"
-            loop = loop_var(self._fresh(base), dim)
-            inner = loop_var(self._fresh(f"v{base}"), dim)
+            loop = loop_var(self.fresh(base), dim)
+            inner = loop_var(self.fresh(f"v{base}"), dim)
             made.append((loop, IterVar(inner, dim, kind, loop)))
         return made
 
@@ -199,7 +200,7 @@ class Builder:
         reads, writes = access_regions(body, init)
         block = Block(
             self._mint(),
-            self._fresh(name),
+            self.fresh(name),
             tuple(v for _, v in iters),
             reads,
             writes,

@@ -157,6 +157,15 @@ def _products(x: np.ndarray, wide: np.ndarray) -> None:
     assert (error <= (1024 + 8) * U * (np.abs(wide) @ np.abs(wide).T)).all()
 
 
+def _grouped(x: np.ndarray, wide: np.ndarray) -> None:
+    w, offsets = operand((2, x.shape[1], 5), 1), np.array([0, 6, len(x)])
+    found = run_operator("grouped_matmul", x, w, offsets)
+    for k, matrix in enumerate(w.astype(np.float64)):
+        rows = slice(offsets[k], offsets[k + 1])
+        size = np.abs(wide[rows]) @ np.abs(matrix)
+        assert (np.abs(found[rows] - wide[rows] @ matrix) <= (x.shape[1] + 1) * U * size).all()
+
+
 def _running(x: np.ndarray, wide: np.ndarray) -> None:
     error = np.abs(run_operator("cumsum", x, axis=1) - np.cumsum(wide, 1))
     count = np.arange(1, x.shape[1] + 1)
@@ -279,7 +288,7 @@ def _logs_so_far(x: np.ndarray, wide: np.ndarray) -> None:
 
 
 CHECKS: dict[str, Callable[[np.ndarray, np.ndarray], None]] = {
-    "sum": _sums, "matmul": _products, "cumsum": _running,
+    "sum": _sums, "matmul": _products, "grouped_matmul": _grouped, "cumsum": _running,
     "cumprod": _products_so_far, "logcumsumexp": _logs_so_far, "index_add": _added, "prod": _prod,
     "conv": _convolved, "avg_pool": _averaged,
     "silu": _silu, "gelu": _gelu, "power": _power, "softmax": _softmax, "log_softmax": _log_softmax,

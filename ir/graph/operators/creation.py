@@ -93,19 +93,20 @@ class Arange(Operator):
     Parameters
     ----------
     bounds : tuple of integers
-        ``(start, stop, step)`` with a positive ``step``.
+        ``(start, stop, step)`` with a positive or negative ``step``.
     dtype : str, default "i64"
         The name of the dtype.
 
     Returns
     -------
     tensor
-        Shape ``(max(ceildiv(stop - start, step), 0),)``, dtype `dtype`.
+        Shape ``(max(ceildiv(stop - start, step), 0),)``, dtype `dtype`; the numbers are those in
+        ``(stop, start]`` if ``step`` is negative.
 
     Raises
     ------
     OperandError
-        If `bounds` does not have three integers, or ``step`` is not known to be positive.
+        If `bounds` does not have three integers, or the sign of ``step`` is not known.
 
     Notes
     -----
@@ -126,7 +127,8 @@ class Arange(Operator):
         """Return the number of steps as the shape."""
         dtype = call.attributes.dtype("dtype")
         start, stop, step = _bounds(call)
-        size = ceildiv(stop - start, step)
+        falls = step.upper is not None and step.upper < 0
+        size = ceildiv(start - stop, -step) if falls else ceildiv(stop - start, step)
         if size.lower is None or size.lower < 0:
             size = maximum(size, 0)
         count = const_value(size)
@@ -155,8 +157,8 @@ def _bounds(call: CallFacts) -> tuple[Expr, Expr, Expr]:
     if len(dims) != 3:
         raise call.error(0, f"expected 3 integers (start, stop, step), got {len(dims)}")
     start, stop, step = dims
-    if step.lower is None or step.lower < 1:
-        raise call.error(0, f"expected a positive step, got {step}")
+    if (step.lower is None or step.lower < 1) and (step.upper is None or step.upper > -1):
+        raise call.error(0, f"expected a positive or a negative step, got {step}")
     return start, stop, step
 
 

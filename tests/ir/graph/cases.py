@@ -59,6 +59,13 @@ class T:
         return found.astype(self.dtype.numpy)
 
 
+class Ends(T):
+    """A vector of increasing integers."""
+
+    def draw(self, env: dict[str, int], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+        return np.sort(super().draw(env, rng))
+
+
 @dataclass(frozen=True)
 class Case:
     """One call: operands (tensors, numbers, or tuples of dimensions) and attributes."""
@@ -154,6 +161,8 @@ def creation_cases() -> list[Case]:
         Case("full", ((3,), 7), {"dtype": "i64"}),
         Case("arange", ((0, "n", 1),), at=EMPTY),
         Case("arange", (("m", "n", 2),), {"dtype": "f32"}),
+        Case("arange", (("n", "m", -1),), at=EMPTY),
+        Case("arange", (("n", -3, -2),), {"dtype": "f32"}),
         Case("shape_to_tensor", (("n", 4, "m"),)),
         Case("shape_to_tensor", ((),)),
         Case("causal_mask", (("n", "m", 0),)),
@@ -246,6 +255,15 @@ def compound_cases() -> list[Case]:
         Case("matmul", (T(("n", "m"), i64, -9, 9), T(("m", 2), i64, -9, 9)), at=EMPTY),
         Case("matmul", (T(("n", 4), f16), T((4, "m"), f16)), tolerance=8e-3),
         Case("matmul", (T(("n", 4), bf16), T((4, "m"), bf16)), tolerance=5e-2),
+        *(
+            Case(
+                "grouped_matmul",
+                (T(("n", 4), t), T((2, 4, "m"), t), Ends((3,), i32, 0, "n")),
+                tolerance=rounding,
+                at=EMPTY,
+            )
+            for t, rounding in ((f32, 1e-5), (i64, 0), (f16, 8e-3))
+        ),
         Case("matmul_integer", (T(("n", "m"), u8, 0, 255), T(("m", 4), i8, -128, 127)), at=EMPTY),
         Case("matmul_integer", (T((2, "n", 3), i8, -128, 127), T((3, "m"), u8, 0, 255))),
         Case("layer_norm", (T(("n", 5), bf16), T((5,), bf16)), tolerance=3e-2),

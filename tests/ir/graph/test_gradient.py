@@ -176,6 +176,11 @@ CASES = {
         "a = multiply(x, x); y = scatter_elements(x, j, a, axis=1)", "xj",
         lambda x, j: _scattered(x, j, x * x),
     ),
+    "grouped_matmul": Case(
+        "o = shape_to_tensor((0, min(n, 1), n)); w = full((2, 4, 3), 0.5, dtype='f64'); "
+        "y = grouped_matmul(r, w, o)", "r",
+        lambda r: r @ torch.full((4, 3), 0.5, dtype=torch.float64),
+    ),
     "index_copy": Case("y = index_copy(q, k, r, axis=0)", "qkr", _copied),
     "index_add": Case(
         "y = index_add(q, k, r, axis=0)", "qkr",

@@ -1,4 +1,4 @@
-"""Imported models of the BERT and Llama families, with random weights, equal PyTorch."""
+"""Imported encoders and decoders of text, with random weights, equal PyTorch."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "Qwen3ForCausalLM": {**GROUPED, "head_dim": 8},
     "GemmaForCausalLM": {**GROUPED, "head_dim": 8},
     "Phi3ForCausalLM": {**GROUPED, "pad_token_id": 0},
+    "MixtralForCausalLM": {**GROUPED, "num_local_experts": 3, "num_experts_per_tok": 2},
     "GPT2LMHeadModel": {
         "n_embd": 32,
         "n_layer": 2,

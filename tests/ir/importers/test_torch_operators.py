@@ -128,6 +128,12 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "fills": lambda x, _: x + torch.ones_like(x) * torch.full_like(x, 3) + x.new_full((1,), 2.0),
     "arange": lambda x, _: x + torch.arange(x.shape[1]) + torch.arange(2, x.shape[0] + 2)[:, None],
     "arange with a step": lambda x, _: torch.arange(0, x.shape[1] * 2, 2) + x,
+    "arange downward": lambda x, _: (
+        x + torch.arange(x.shape[1] - 1, -1, -1) + torch.arange(4, 3, -3)
+    ),
+    "arange of fractions": lambda x, _: (
+        x[:, :4] + torch.arange(0, 1, 0.25) + torch.arange(1.5, 0.7, -0.2)[:4]
+    ),
     "fraction of positions": lambda x, _: x * (torch.arange(x.shape[1]).float() / x.shape[1]),
     "triangles": lambda x, _: x.tril() + x.triu(1),
     "causal": lambda x, _: torch.ones(x.shape[1], x.shape[1]).tril().bool(),
@@ -255,7 +261,10 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 REJECTED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "mask": (lambda x, _: x[x[:, 0] > 0].sum(), "operators|depends on data"),
-    "arange of fractions": (lambda x, _: torch.arange(0, 1.0, 0.25) + x[:, :4], "non-integers"),
+    "arange of fractions": (
+        lambda x, _: torch.arange(0, x.shape[1], 0.5).sum() + x,
+        "all of them constants",
+    ),
     "dropout": (lambda x, _: F.dropout(x, 0.5, training=True), "training mode"),
     "attention with dropout": (
         lambda x, _: F.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.5),
