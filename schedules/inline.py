@@ -11,7 +11,7 @@ from ..ir.loop.nodes import Alloc, Block, Buffer, For, Let, Local, PrimFunc, Stm
 from ..ir.loop.ranges import loop_var
 from ..ir.loop.visit import Rebuilder
 from ..ir.symbolic import Bool, Expr, SymInt, Var, substitute, var
-from .substitution import with_kept_inits
+from .substitution import body_with, narrows
 
 
 class Renaming:
@@ -129,7 +129,6 @@ def inlined_body(
         The body and its temporaries, renamed.
     """
     terms = _bind_symbols(callee, buffers, scalars)
-    callee = with_kept_inits(callee, terms)
     known = dict(zip(callee.buffer_params, buffers, strict=True))
     temporaries: list[Buffer] = []
     for buffer in callee.buffers:
@@ -140,5 +139,6 @@ def inlined_body(
         )
         known[buffer] = fresh
         temporaries.append(fresh)
-    body = _Copy(known, terms, names, mint).statement(callee.body)
+    inner, left = (body_with(callee, terms), {}) if narrows(terms) else (callee.body, terms)
+    body = _Copy(known, left, names, mint).statement(inner)
     return body, tuple(temporaries)

@@ -124,7 +124,7 @@ def with_kept_inits(func: PrimFunc, terms: Mapping[Var, SymInt]) -> PrimFunc:
     >>> blocks(2), blocks(3)
     (['y_init', 'y'], ['y'])
     """
-    if not any(_narrows(symbol, term) for symbol, term in terms.items()):
+    if not narrows(terms):
         return func
     for block in [s for s in walk(func.body) if isinstance(s, Block) and s.init is not None]:
         if _is_plain(around(func.body, block), block):
@@ -135,10 +135,21 @@ def with_kept_inits(func: PrimFunc, terms: Mapping[Var, SymInt]) -> PrimFunc:
     return func
 
 
-def _narrows(symbol: Var, term: SymInt) -> bool:
-    """Return whether a term may have fewer values than a symbol."""
-    new = as_expr(term)
-    return (new.lower, new.upper) != (symbol.lower, symbol.upper) or not isinstance(new, Var)
+def narrows(terms: Mapping[Var, SymInt]) -> bool:
+    """Return whether some terms may have fewer values than the symbols that they replace."""
+    pairs = ((symbol, as_expr(term)) for symbol, term in terms.items())
+    return any(
+        not isinstance(new, Var) or (new.lower, new.upper) != (old.lower, old.upper)
+        for old, new in pairs
+    )
+
+
+def body_with(func: PrimFunc, terms: Mapping[Var, SymInt]) -> Stmt:
+    """Return the body of a function with some symbols replaced by terms.
+
+    Code that never runs, such as the body of a loop without iterations, has no division by 0.
+    """
+    return _substituted(with_kept_inits(func, terms), terms).body
 
 
 def _is_plain(path: tuple[Stmt, ...], block: Block) -> bool:

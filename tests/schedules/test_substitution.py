@@ -225,3 +225,41 @@ def test_an_init_that_does_not_change_stays_in_its_block():
         assert with_kept_inits(func, {symbol: symbol}) is func
     version = with_symbols(func, "version", {v: 1 for v in symbols_of(func) if v.name == "k"})
     assert [s.name for s in walk(version.body) if isinstance(s, Block)] == ["y_init", "y"]
+
+
+FLAT = """
+n, k = symbols("n k", lower=0)
+
+@prim_func
+def flat(x: Buffer[(n, k), f32], y: Out[(n, k), f32]):
+    for p in range(n * k):
+        with block("y"):
+            vi, vj = spatial(n, p // k), spatial(k, p % k)
+            y[vi, vj] = x[vi, vj] + 1.0
+
+@prim_func
+def nested(x: Buffer[(n, k), f32], y: Out[(n, k), f32]):
+    for i in range(n):
+        for j in range(k):
+            with block("y"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi, vj] = x[vi, vj] * 2.0
+
+@graph_func
+def main(x: Tensor[(n, SIZE), f32]):
+    t: Tensor[(n, SIZE), f32] = call_tir(flat, x)
+    y: Tensor[(n, SIZE), f32] = call_tir(nested, t)
+    return y
+"""
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_kernels_that_are_fused_for_an_empty_dimension_do_not_divide_by_zero(size):
+    sch = Schedule(parse(FLAT.replace("SIZE", str(size))))
+    sch.fuse_ops(bindings=("t", "y"))
+    sch.fuse_tir()
+    assert violations(sch.module) == ()
+    run = compile(sch.module)
+    for n in (0, 2):
+        x = np.ones((n, size), np.float32)
+        np.testing.assert_array_equal(run(x), (x + 1) * 2)
