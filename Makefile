@@ -24,6 +24,8 @@ NOTEBOOK := notebooks/quickstart.ipynb
 OUT := out
 # The duration of the random walks of `make fuzz`; they continue after the last seed.
 MINUTES := 60
+# Versions of make before 4.0 mix the output of targets that run at the same time.
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # An HTML page has no kernel: show the static picture of the widget.
 STATIC_FIRST := --NbConvertBase.display_data_priority="['text/html','image/svg+xml','image/png','text/markdown','text/plain']"
 
@@ -88,7 +90,10 @@ else
 	$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) $(NOTEBOOK)
 endif
 
-test: lint types web-test python-test
+# Checks that do not depend on each other run at the same time; each prints its output when it ends.
+test: env $(STAMPS)/npm
+	$(MAKE) --jobs=2 --keep-going $(SYNC) lint types web-test
+	$(MAKE) python-test
 
 lint: env
 	ruff check .

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.amounts import amount
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -72,7 +74,7 @@ def root() -> Path:
 @pytest.fixture(scope="session")
 def fuzz_factor() -> int:
     """The factor of iterations of random loops relative to CI: 1, or 4 in `make fuzz`."""
-    return 4 if os.environ.get("TILEWRIGHT_PROFILE") == "fuzz" else 1
+    return amount(1, 4)
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from tilewright.ir.interpreter import run_graph, run_prim
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import evaluate
 
+from tests.amounts import covering
 from tests.codegen.kernels import LEVELS
 
 NEST = """
@@ -95,8 +96,7 @@ LOOPS: dict[str, dict[str, str]] = {
 SIZES = (0, 1, 2, 7, 15, 16, 17, 33)
 
 
-@pytest.mark.parametrize("level", ["64bit", *LEVELS])
-@pytest.mark.parametrize("case", LOOPS)
+@pytest.mark.parametrize(("case", "level"), covering(LOOPS, ["64bit", *LEVELS]))
 def test_loops_keep_their_results(case, level, recwarn) -> None:
     lines = NEST.format(**{**USUAL, **LOOPS[case]}).splitlines()
     module = parse("\n".join(line for line in lines if line.strip()))

@@ -17,6 +17,8 @@ from tilewright.codegen.errors import CallError
 from tilewright.ir.dtype import dtype
 from tilewright.ir.interpreter import call_prim, run_graph
 
+pytestmark = pytest.mark.slow
+
 
 def plain(folder: Path, code: str, **files: np.ndarray) -> subprocess.CompletedProcess[str]:
     """Run code with the folder of the loader on the path, in a process without Tilewright."""
@@ -383,14 +385,18 @@ def narrow_arguments(n: int) -> list[np.ndarray]:
     return [x, a, rng.integers(0, 4, n).astype(dtype("u2").numpy)]
 
 
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory) -> Path:
+    made = tmp_path_factory.mktemp("narrow") / "small"
+    return tw.export(tw.parse(NARROW), made, name="small").directory
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 64])
-def test_packed_elements_and_narrow_floats(tmp_path, n):
-    module = tw.parse(NARROW)
-    made = tw.export(module, tmp_path / "small", name="small")
+def test_packed_elements_and_narrow_floats(narrow, n):
     given = narrow_arguments(n)
     bits = {f"b{k}": a.view(np.uint8) for k, a in enumerate(given)}
     done = plain(
-        made.directory,
+        narrow,
         """
         import ml_dtypes
         kinds = (ml_dtypes.int4, ml_dtypes.float8_e4m3fn, ml_dtypes.uint2)
@@ -404,8 +410,8 @@ def test_packed_elements_and_narrow_floats(tmp_path, n):
         **bits,
     )
     assert done.returncode == 0, done.stderr
-    for name, want in zip("qyz", call_prim(module.prim("main"), given), strict=True):
-        got = np.load(tmp_path / f"{name}.npy")
+    for name, want in zip("qyz", call_prim(tw.parse(NARROW).prim("main"), given), strict=True):
+        got = np.load(narrow.parent / f"{name}.npy")
         np.testing.assert_array_equal(got, want.astype(np.float32))
 
 
@@ -433,13 +439,17 @@ def complex_arguments(n: int) -> list[np.ndarray]:
     return [x.astype(np.complex64), w.copy(), q.astype(np.complex64)]
 
 
+@pytest.fixture(scope="module")
+def of_complex(tmp_path_factory) -> Path:
+    made = tmp_path_factory.mktemp("complex") / "small"
+    return tw.export(tw.parse(COMPLEX), made, name="small").directory
+
+
 @pytest.mark.parametrize("n", [0, 1, 7])
-def test_complex_numbers(tmp_path, n):
-    module = tw.parse(COMPLEX)
-    made = tw.export(module, tmp_path / "small", name="small")
+def test_complex_numbers(of_complex, n):
     given = complex_arguments(n)
     done = plain(
-        made.directory,
+        of_complex,
         """
         given = [read(f"a{k}") for k in range(3)]
         q, y = load().main(*given)
@@ -453,5 +463,5 @@ def test_complex_numbers(tmp_path, n):
     )
     assert done.returncode == 0, done.stderr
     assert "expected dtype c64, got f32" in done.stdout
-    for name, want in zip("qy", call_prim(module.prim("main"), given), strict=True):
-        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), want)
+    for name, want in zip("qy", call_prim(tw.parse(COMPLEX).prim("main"), given), strict=True):
+        np.testing.assert_array_equal(np.load(of_complex.parent / f"{name}.npy"), want)

@@ -13,6 +13,7 @@ from tilewright.ir.script import parse
 from tilewright.schedules import Schedule
 from tilewright.schedules.problem import RuleNotApplicableError
 
+from tests.amounts import covering
 from tests.codegen.kernels import ALL_LEVELS, LEVELS, Runtime, build
 
 COUNTS = (0, 1, 7, 33, 1025)
@@ -87,9 +88,9 @@ def check(run, name, element, shape) -> None:
     np.testing.assert_allclose(found, reference(x), rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(("name", "element"), CASES)
-def test_symbolic_sizes(name, element, level) -> None:
+@pytest.mark.parametrize(("case", "level"), covering(CASES, LEVELS), ids=str)
+def test_symbolic_sizes(case, level) -> None:
+    name, element = case
     module = program(REDUCERS[name][0], ("n", "m"), element)
     target = tw.Target("cpu", features=(level,), threads=2)
     assert is_used(module, target)
@@ -98,20 +99,21 @@ def test_symbolic_sizes(name, element, level) -> None:
         check(run, name, element, shape)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", ["sum", "argmax"])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_static_sizes(name, shape, level) -> None:
-    if 0 in shape and name != "sum":
-        return
+STATIC = [(n, s) for s in SHAPES for n in ("sum", "argmax") if n == "sum" or 0 not in s]
+
+
+@pytest.mark.parametrize(("case", "level"), covering(STATIC, LEVELS), ids=str)
+def test_static_sizes(case, level) -> None:
+    name, shape = case
     module = program(REDUCERS[name][0], shape)
     target = tw.Target("cpu", features=(level,), threads=2)
     assert is_used(module, target) == (shape[1] > 1)
     check(tw.compile(module, target), name, "f32", shape)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("axes", [(1,), (0, 1), (0, 2), (1, 2)])
+@pytest.mark.parametrize(
+    ("axes", "level"), covering([(1,), (0, 1), (0, 2), (1, 2)], LEVELS), ids=str
+)
 def test_several_dimensions(axes, level) -> None:
     shape = ("a", "b", "c", "d")
     module = program(f"y = sum(x, axes={axes})", shape)

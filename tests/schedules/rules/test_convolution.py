@@ -13,6 +13,7 @@ from tilewright.ir.dtype import dtype
 from tilewright.ir.script import parse
 from tilewright.schedules.problem import RuleNotApplicableError
 
+from tests.amounts import covering
 from tests.codegen.kernels import LEVELS
 
 CASES = {
@@ -109,8 +110,7 @@ PRODUCTS = {"one by one", "narrow, one by one"}
 """The cases that are products of matrices."""
 
 
-@pytest.mark.parametrize("level", ["64bit", *LEVELS])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "level"), covering(CASES, ["64bit", *LEVELS]))
 def test_static_sizes(case, level) -> None:
     n, channels, groups, _, image, _, *attributes = CASES[case]
     module, w, b = program(CASES[case])
@@ -124,8 +124,7 @@ def test_static_sizes(case, level) -> None:
     np.testing.assert_array_equal(found, expected(x, w, b, groups, attributes))
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("case", SYMBOLIC)
+@pytest.mark.parametrize(("case", "level"), covering(SYMBOLIC, LEVELS))
 def test_symbolic_sizes(case, level) -> None:
     channels, groups, filters, kernel, *attributes = SYMBOLIC[case]
     sizes = ("n", channels, groups, filters, ("h", "w_"), kernel)

@@ -133,28 +133,36 @@ def test_states_of_the_python_loader(made: Path) -> None:
     assert not held.data.any()
 
 
+DTYPES = ("i4", "u2", "u8", "i8", "u64", "bool", "f8_e4m3", "bf16", "f32")
 EVERY = """
-n = symbols("n", lower=0)
 @graph_func
-def main(x: Tensor[(n,), DTYPE], s: State[Tensor[(n,), DTYPE]]):
-    return s, updates(s=x)
+def main_DTYPE(x: Tensor[(n,), DTYPE], s_DTYPE: State[Tensor[(n,), DTYPE]]):
+    return s_DTYPE, updates(s_DTYPE=x)
 """
 
 
-@pytest.mark.parametrize("name", ["i4", "u2", "u8", "i8", "u64", "bool", "f8_e4m3", "bf16", "f32"])
-def test_states_of_the_python_loader_are_arrays_of_their_dtype(name: str, tmp_path: Path) -> None:
-    text, element = EVERY.replace("DTYPE", name), dtype(name).numpy
-    model = loaded(tw.export(tw.parse(text), tmp_path / "made", name="every").directory, "every")
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A model with a function and a state of each dtype."""
+    functions = (EVERY.replace("DTYPE", name) for name in (*DTYPES, "i32"))
+    module = tw.parse('n = symbols("n", lower=0)\n' + "".join(functions))
+    folder = tmp_path_factory.mktemp("every") / "made"
+    return loaded(tw.export(module, folder, name="every").directory, "every")
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_states_of_the_python_loader_are_arrays_of_their_dtype(name: str, every: Any) -> None:
+    element, key, main = dtype(name).numpy, f"s_{name}", getattr(every, f"main_{name}")
     for size in (0, 1, 2, 5):
         x = (np.arange(size) % 2).astype(element)
-        state, other = model.new_state(s=x), model.new_state(n=size)
-        for found in (np.array(state["s"]), model.main(state["s"], state=other)):
+        state, other = every.new_state(**{key: x}), every.new_state(n=size)
+        for found in (np.array(state[key]), main(state[key], state=other)):
             assert (found.dtype, found.shape) == (x.dtype, x.shape)
-        assert np.array(other["s"]).tolist() == x.tolist()
+        assert np.array(other[key]).tolist() == x.tolist()
         for value in (1, [1] * size, True):
             state.reset()
-            state["s"] = value
-            assert np.array(state["s"]).tolist() == np.ones(size, element).tolist()
+            state[key] = value
+            assert np.array(state[key]).tolist() == np.ones(size, element).tolist()
 
 
 @pytest.mark.parametrize(
@@ -163,13 +171,11 @@ def test_states_of_the_python_loader_are_arrays_of_their_dtype(name: str, tmp_pa
      ("u64", -1, "0 to 18446744073709551615"), ("u2", 4, "0 to 3"), ("i32", 0.5, "-2147483648")],
 )  # fmt: skip
 def test_numbers_that_a_state_of_the_python_loader_cannot_have_are_rejected(
-    name: str, value: Any, range_: str, tmp_path: Path
+    name: str, value: Any, range_: str, every: Any
 ) -> None:
-    text = EVERY.replace("DTYPE", name)
-    model = loaded(tw.export(tw.parse(text), tmp_path / "made", name="every").directory, "every")
-    state = model.new_state(n=1)
-    with pytest.raises(Exception, match=f"state 's': not integers in {range_}"):
-        state["s"] = value
+    state = every.new_state(n=1)
+    with pytest.raises(Exception, match=f"state 's_{name}': not integers in {range_}"):
+        state[f"s_{name}"] = value
 
 
 def test_packed_elements_of_the_python_loader_are_copied_to_arrays(made: Path) -> None:
