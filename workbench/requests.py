@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from .protocol import TraceFormat
+from .protocol_runs import CostKind
 from .protocol_steps import HandleKind, StepData
 
 
@@ -157,6 +158,17 @@ class Lower:
 
 
 @dataclass(frozen=True, slots=True)
+class CountCosts:
+    """A request for the costs of the operations of the displayed graph, at the sample sizes.
+
+    A newer request of the client cancels the older one.
+    """
+
+    type: Literal["count_costs"]
+    kind: CostKind
+
+
+@dataclass(frozen=True, slots=True)
 class EditGroup:
     """A request to replace a composite step of the trace, rejected if the head is not ``head``.
 
@@ -277,6 +289,7 @@ Request: TypeAlias = (
     | SetMeasureOptions
     | Cancel
     | Lower
+    | CountCosts
     | EditGroup
     | EditTrace
     | UseRule

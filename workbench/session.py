@@ -20,6 +20,7 @@ from ..schedules.targets import program_target
 from ..target.target import Target
 from . import protocol
 from .bench import Bench
+from .cost_requests import CostRequests
 from .default_rules import path_to
 from .history_view import NoteError
 from .jobs import Progress
@@ -33,6 +34,7 @@ from .requests import (
     ApplyToSimilar,
     Cancel,
     Check,
+    CountCosts,
     Dismiss,
     EditGroup,
     EditSizeSet,
@@ -72,7 +74,7 @@ def _discard(_update: Update, _buffers: list[bytes]) -> None:
     """Discard an update, for sessions without a browser."""
 
 
-class Session(Runs, RuleSteps, TraceEdits):
+class Session(Runs, RuleSteps, TraceEdits, CostRequests):
     """A schedule and the views of it that browsers display.
 
     Parameters
@@ -199,6 +201,8 @@ class Session(Runs, RuleSteps, TraceEdits):
                 self._preview(request)
             case Lower(stage=stage):
                 self._lower(stage)
+            case CountCosts(kind=kind):
+                self._count_costs(kind)
             case SaveTrace(format=kind):
                 self._save(kind)
             case Run():

@@ -111,7 +111,7 @@ def matmul(connect: Connect) -> Recording:
 
 
 def network(connect: Connect) -> Recording:
-    """Select the values of a graph, check its forms, measure and compile it."""
+    """Select the values of a graph, check its forms, count its costs, measure and compile it."""
     page = Recording("network", connect(NETWORK))
     graph = page.client.session.state.module.graph()
     for value in (*(p.value for p in graph.params), *(b.value for b in graph.bindings)):
@@ -119,6 +119,8 @@ def network(connect: Connect) -> Recording:
         page.check_every_form()
     page.send("select", kind="function", function="main", uid=0)
     page.check_every_form()
+    for kind in ("flops", "bytes", "memory"):
+        page.run("count_costs", kind=kind)
     page.run("run", action="measure", function="")
     page.run("run", action="compile", function="")
     page.send("set_note", node=page.head, text="as imported")
