@@ -238,14 +238,15 @@ class SaveTrace:
 
 @dataclass(frozen=True, slots=True)
 class LoadTrace:
-    """A request to replay a JSON trace on the initial module of the session.
+    """A request to replay a trace, as JSON or Python, on the initial module of the session.
 
-    ``notes`` are kept for the states with these keys.
+    ``notes`` are kept for the states with these keys. ``name`` is that of the file, for errors.
     """
 
     type: Literal["load"]
     text: str
     notes: dict[str, str]
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

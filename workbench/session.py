@@ -21,7 +21,6 @@ from ..target.target import Target
 from . import protocol
 from .bench import Bench
 from .cost_requests import CostRequests
-from .default_rules import path_to
 from .history_view import NoteError
 from .jobs import Progress
 from .lowered_texts import LoweredTexts
@@ -221,10 +220,10 @@ class Session(Runs, RuleSteps, TraceEdits, CostRequests):
                 self._apply_to_similar(request)
             case UseRule():
                 self._use_rule(request)
-            case LoadTrace(text=text, notes=notes):
+            case LoadTrace(text=text, notes=notes, name=name):
                 for node, note in notes.items():
                     self.history_view.set_note(node, note)
-                self._load(text)
+                self._load(text, name or "")
             case _:
                 self._set(request)
 
@@ -313,14 +312,14 @@ class Session(Runs, RuleSteps, TraceEdits, CostRequests):
         self.history_view.set_note(node, text)
 
     def _save(self, kind: str) -> None:
-        stem = self.stem
-        trace, notes = saved_trace(
-            self.schedule.trace, self.history_view.notes_on(path_to(self.schedule))
-        )
+        """Provide the trace as a document; only JSON has the pending steps and the notes."""
+        stem, applied = self.stem, self.schedule.trace
         if kind == "json":
+            trace, notes = saved_trace(self.document.pending.after(applied), self.notes())
             text = to_json(trace, notes) + "\n"
             self.view.saved = Document(f"{stem}.trace.jsonl", "json", text)
         else:
+            trace, _ = saved_trace(applied, {})
             self.view.saved = Document(f"{stem}.py", "python", to_python(trace) + "\n")
 
     def stages(self) -> list[protocol.Stage]:

@@ -1030,14 +1030,15 @@ export interface SaveTrace {
 }
 
 /**
- * A request to replay a JSON trace on the initial module of the session.
+ * A request to replay a trace, as JSON or Python, on the initial module of the session.
  *
- * `notes` are kept for the states with these keys.
+ * `notes` are kept for the states with these keys. `name` is that of the file, for errors.
  */
 export interface LoadTrace {
   readonly type: "load";
   readonly text: string;
   readonly notes: Readonly<Record<string, string>>;
+  readonly name?: string;
 }
 
 /**

@@ -86,7 +86,7 @@ def matmul(connect: Connect) -> Recording:
         number = len(page.client.session.schedule.trace)
         page.send("edit_trace", action=action, index=number, text=text, head=page.head)
     page.send("edit_trace", action="discard", index=0, text="", head=page.head)
-    page.send("load", text="{", notes={})
+    page.send("load", text="{", notes={}, name="wrong.jsonl")
     page.send("load", text=document.text, notes={})
     page.run("run", action="compile", function="")
     for target in ("cpu riscv64", "simt sm_80", "cpu avx2", "vax"):

@@ -13,6 +13,8 @@ import { currentRow, rangeOf, shownField, textOf, type Shown } from "./shown";
 /** The actions of the user on the rows. */
 export interface TraceActions extends RowActions {
   readonly onChange: OnChange;
+  /** Show the menu of the trace at the pointer. */
+  readonly onMenu: (view: EditorView, event: MouseEvent) => void;
 }
 
 const actions = new WeakMap<EditorView, TraceActions>();
@@ -63,7 +65,7 @@ function extensions(): Extension {
     search({ top: true, createPanel: searchPanel }),
     EditorView.lineWrapping,
     EditorView.contentAttributes.of({ class: "tw-trace-text", tabindex: "0", spellcheck: "false" }),
-    EditorView.domEventHandlers({ dblclick: change }),
+    EditorView.domEventHandlers({ dblclick: change, contextmenu: (event, view) => actionsOf(view)?.onMenu(view, event) }),
     highlighting(() => "script"),
     rowMarks(actionsOf),
   ];
