@@ -12,6 +12,7 @@ import type { Trace, TraceGroup } from "../protocol";
 import type { Store } from "../store";
 import { isEditing } from "../trace/editing";
 import { GroupForm, type Values } from "../trace/group_form";
+import { namesOf } from "../trace/names";
 import { keyOf, pendingCount, rowsOf, type TraceRow } from "../trace/rows";
 import { TraceText } from "../trace/text";
 import { Icon } from "../ui/icons";
@@ -144,6 +145,7 @@ function Rows({ rows, trace, store, onFold }: RowsProps): JSX.Element {
         if (group) editGroup(store, group, "ungroup", {});
       },
       onChange: (index, line) => editTrace(store, "change", index, line),
+      names: () => namesOf(store.state.value),
       onMenu: (view, event) => showMenu(commands, view, event),
     };
   });
