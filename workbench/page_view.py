@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..schedules.handles import Handle
 from .protocol import Applied, Document, Lowered
-from .protocol_runs import SimilarKernels
+from .protocol_runs import GraphCosts, SimilarKernels
 from .protocol_steps import Checked, Menu, Previewed
 
 MAX_VIEWS = 8
@@ -31,6 +31,8 @@ class PageView:
         Whether the head was moved elsewhere since the selection was determined.
     revision : int
         The number of updates since the hello of the client.
+    costs_job : str
+        The key of the job that counts the costs of the graph.
     """
 
     open: str = ""
@@ -43,6 +45,8 @@ class PageView:
     lowered: Lowered | None = None
     saved: Document | None = None
     similar: SimilarKernels | None = None
+    costs: GraphCosts | None = None
+    costs_job: str = ""
     applied: Applied | None = None
 
 

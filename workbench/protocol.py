@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from .protocol_runs import (
+    GraphCosts,
     KernelRule,
     Measurement,
     MeasurementRecords,
@@ -391,6 +392,7 @@ class Update:
     measurement: Measurement | None = None
     records: MeasurementRecords | None = None
     heat: Overlay | None = None
+    costs: GraphCosts | None = None
     rule: KernelRule | None = None
     similar: SimilarKernels | None = None
     verdict: Verdict | None = None

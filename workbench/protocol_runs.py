@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+CostKind: TypeAlias = Literal["flops", "bytes", "memory"]
 RuleStatus: TypeAlias = Literal["", "follows", "taken", "left", "compiled"]
 
 
@@ -143,6 +144,34 @@ class Overlay:
     values: int = 0
     uids: int = 0
     calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OperationCost:
+    """The cost of one operation of a graph: a term over its symbols, and the value at the sizes.
+
+    The term is empty if no analysis knows the cost; the value is null if it is unknown.
+    """
+
+    uid: int
+    term: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCosts:
+    """The costs of the operations of a graph at a state of the history and at sample sizes.
+
+    ``flops`` are the executed operations on elements, ``bytes`` those of all arguments, and
+    ``memory`` the bytes of allocated tensors and temporaries that are live during the operation.
+    """
+
+    kind: CostKind
+    unit: Literal["FLOP", "B"]
+    function: str
+    state: str
+    sizes: str
+    items: list[OperationCost]
 
 
 @dataclass(frozen=True, slots=True)

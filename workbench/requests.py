@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from .protocol import TraceFormat
+from .protocol_runs import CostKind
 from .protocol_steps import HandleKind, StepData
 
 
@@ -157,6 +158,17 @@ class Lower:
 
 
 @dataclass(frozen=True, slots=True)
+class CountCosts:
+    """A request for the costs of the operations of the displayed graph, at the sample sizes.
+
+    A newer request of the client cancels the older one.
+    """
+
+    type: Literal["count_costs"]
+    kind: CostKind
+
+
+@dataclass(frozen=True, slots=True)
 class EditGroup:
     """A request to replace a composite step of the trace, rejected if the head is not ``head``.
 
@@ -226,14 +238,15 @@ class SaveTrace:
 
 @dataclass(frozen=True, slots=True)
 class LoadTrace:
-    """A request to replay a JSON trace on the initial module of the session.
+    """A request to replay a trace, as JSON or Python, on the initial module of the session.
 
-    ``notes`` are kept for the states with these keys.
+    ``notes`` are kept for the states with these keys. ``name`` is that of the file, for errors.
     """
 
     type: Literal["load"]
     text: str
     notes: dict[str, str]
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +290,7 @@ Request: TypeAlias = (
     | SetMeasureOptions
     | Cancel
     | Lower
+    | CountCosts
     | EditGroup
     | EditTrace
     | UseRule

@@ -253,6 +253,7 @@ SECTIONS: Final = (
     ),
     Section("measurement", lambda s: s.document.measurement, lambda s: s.document.measurement),
     Section("records", lambda s: s.records.revision, lambda s: s.records.view()),
+    Section("costs", lambda s: id(s.view.costs), lambda s: s.view.costs),
     Section("similar", lambda s: id(s.view.similar), lambda s: s.view.similar),
     Section("rule", _rule_key, lambda s: s.rule()),
     Section("verdict", lambda s: s.document.verdict, lambda s: s.document.verdict),

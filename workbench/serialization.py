@@ -67,6 +67,8 @@ def update_to_plain(update: Update) -> Plain:
 def decode(message: Mapping[str, object]) -> Request:
     """Return the request of a message after checking every field.
 
+    A field that defaults to None may be missing.
+
     Raises
     ------
     ProtocolError
@@ -87,7 +89,8 @@ def decode(message: Mapping[str, object]) -> Request:
         )
     cls = types_by_name[kind]
     hints = _hints(cls)
-    return cls(**{name: _field(kind, name, hints[name], message) for name in _names(cls)})
+    given = (name for name in _names(cls) if name in message or name not in _optional(cls))
+    return cls(**{name: _field(kind, name, hints[name], message) for name in given})
 
 
 def client_of(message: Mapping[str, object]) -> str:

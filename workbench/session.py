@@ -20,7 +20,7 @@ from ..schedules.targets import program_target
 from ..target.target import Target
 from . import protocol
 from .bench import Bench
-from .default_rules import path_to
+from .cost_requests import CostRequests
 from .history_view import NoteError
 from .jobs import Progress
 from .lowered_texts import LoweredTexts
@@ -33,6 +33,7 @@ from .requests import (
     ApplyToSimilar,
     Cancel,
     Check,
+    CountCosts,
     Dismiss,
     EditGroup,
     EditSizeSet,
@@ -72,7 +73,7 @@ def _discard(_update: Update, _buffers: list[bytes]) -> None:
     """Discard an update, for sessions without a browser."""
 
 
-class Session(Runs, RuleSteps, TraceEdits):
+class Session(Runs, RuleSteps, TraceEdits, CostRequests):
     """A schedule and the views of it that browsers display.
 
     Parameters
@@ -199,6 +200,8 @@ class Session(Runs, RuleSteps, TraceEdits):
                 self._preview(request)
             case Lower(stage=stage):
                 self._lower(stage)
+            case CountCosts(kind=kind):
+                self._count_costs(kind)
             case SaveTrace(format=kind):
                 self._save(kind)
             case Run():
@@ -217,10 +220,10 @@ class Session(Runs, RuleSteps, TraceEdits):
                 self._apply_to_similar(request)
             case UseRule():
                 self._use_rule(request)
-            case LoadTrace(text=text, notes=notes):
+            case LoadTrace(text=text, notes=notes, name=name):
                 for node, note in notes.items():
                     self.history_view.set_note(node, note)
-                self._load(text)
+                self._load(text, name or "")
             case _:
                 self._set(request)
 
@@ -309,14 +312,14 @@ class Session(Runs, RuleSteps, TraceEdits):
         self.history_view.set_note(node, text)
 
     def _save(self, kind: str) -> None:
-        stem = self.stem
-        trace, notes = saved_trace(
-            self.schedule.trace, self.history_view.notes_on(path_to(self.schedule))
-        )
+        """Provide the trace as a document; only JSON has the pending steps and the notes."""
+        stem, applied = self.stem, self.schedule.trace
         if kind == "json":
+            trace, notes = saved_trace(self.document.pending.after(applied), self.notes())
             text = to_json(trace, notes) + "\n"
             self.view.saved = Document(f"{stem}.trace.jsonl", "json", text)
         else:
+            trace, _ = saved_trace(applied, {})
             self.view.saved = Document(f"{stem}.py", "python", to_python(trace) + "\n")
 
     def stages(self) -> list[protocol.Stage]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..schedules import Trace, from_json, notes_from_json
+from ..schedules import Trace, TraceError, from_json, from_python, notes_from_json
 from ..schedules.trace import Group
 from .default_rules import path_to
 from .editor import Editor
@@ -13,6 +13,11 @@ from .pending import Pending, with_line
 from .requests import EditGroup, EditTrace
 from .serialization import ProtocolError
 from .trace_view import group_values
+
+_FILES = (
+    "a trace file contains one step per line: JSON after the header "
+    '{"trace": "tilewright", "schema": 1}, or Python such as sch.unroll("i")'
+)
 
 
 def folded_notes(notes: Mapping[int, str], group: Group) -> dict[int, str]:
@@ -32,12 +37,43 @@ def folded_notes(notes: Mapping[int, str], group: Group) -> dict[int, str]:
     return found
 
 
+def trace_of_file(text: str, name: str) -> tuple[Trace, dict[int, str]]:
+    """Return the steps of a trace file, as JSON or Python, and the notes of its states.
+
+    Raises
+    ------
+    TraceError
+        If the text is neither; the message contains the name of the file.
+
+    Examples
+    --------
+    >>> trace, _ = trace_of_file("sch.unroll('i')", "a.py")
+    >>> len(trace)
+    1
+    """
+    try:
+        return _parsed(text)
+    except TraceError as error:
+        message = f"{name}: {error.message}" if name else error.message
+        raise TraceError(message, where=error.where, hint=_FILES) from None
+
+
+def _parsed(text: str) -> tuple[Trace, dict[int, str]]:
+    if text.lstrip()[:1] in ("", "{"):
+        return from_json(text), notes_from_json(text)
+    trace = from_python(text)
+    if not len(trace):
+        raise TraceError("the text contains no steps")
+    return trace, {}
+
+
 class TraceEdits(Editor):
     """An editor that replays an edited trace on the initial state."""
 
-    def _load(self, text: str) -> None:
-        notes = {count: checked_note(note) for count, note in notes_from_json(text).items()}
-        self._replay(from_json(text), {count: note for count, note in notes.items() if note})
+    def _load(self, text: str, name: str) -> None:
+        trace, noted = trace_of_file(text, name)
+        notes = {count: checked_note(note) for count, note in noted.items()}
+        self._replay(trace, {count: note for count, note in notes.items() if note})
 
     def notes(self) -> dict[int, str]:
         """Return the notes on the states from the root to the head, and on the pending ones.

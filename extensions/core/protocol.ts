@@ -365,6 +365,32 @@ export interface Overlay {
 }
 
 /**
+ * The cost of one operation of a graph: a term over its symbols, and the value at the sizes.
+ *
+ * The term is empty if no analysis knows the cost; the value is null if it is unknown.
+ */
+export interface OperationCost {
+  readonly uid: number;
+  readonly term: string;
+  readonly value: number | null;
+}
+
+/**
+ * The costs of the operations of a graph at a state of the history and at sample sizes.
+ *
+ * `flops` are the executed operations on elements, `bytes` those of all arguments, and
+ * `memory` the bytes of allocated tensors and temporaries that are live during the operation.
+ */
+export interface GraphCosts {
+  readonly kind: "flops" | "bytes" | "memory";
+  readonly unit: "FLOP" | "B";
+  readonly function: string;
+  readonly state: string;
+  readonly sizes: string;
+  readonly items: readonly OperationCost[];
+}
+
+/**
  * The relation of the open kernel to the default rule of its kind.
  *
  * A kernel that `follows` the rule is not scheduled, and gets the rule when it is compiled. The
@@ -774,6 +800,7 @@ export interface Update {
   readonly measurement?: Measurement;
   readonly records?: MeasurementRecords;
   readonly heat?: Overlay;
+  readonly costs?: GraphCosts;
   readonly rule?: KernelRule;
   readonly similar?: SimilarKernels;
   readonly verdict?: Verdict;
@@ -929,6 +956,16 @@ export interface Lower {
 }
 
 /**
+ * A request for the costs of the operations of the displayed graph, at the sample sizes.
+ *
+ * A newer request of the client cancels the older one.
+ */
+export interface CountCosts {
+  readonly type: "count_costs";
+  readonly kind: "flops" | "bytes" | "memory";
+}
+
+/**
  * A request to replace a composite step of the trace, rejected if the head is not `head`.
  *
  * `ungroup` keeps its steps as individual ones. `change` runs it again with other `values`,
@@ -993,14 +1030,15 @@ export interface SaveTrace {
 }
 
 /**
- * A request to replay a JSON trace on the initial module of the session.
+ * A request to replay a trace, as JSON or Python, on the initial module of the session.
  *
- * `notes` are kept for the states with these keys.
+ * `notes` are kept for the states with these keys. `name` is that of the file, for errors.
  */
 export interface LoadTrace {
   readonly type: "load";
   readonly text: string;
   readonly notes: Readonly<Record<string, string>>;
+  readonly name?: string;
 }
 
 /**
@@ -1028,4 +1066,4 @@ export interface Dismiss {
   readonly key: string;
 }
 
-export type Request = Hello | Open | Select | Suggest | Check | Preview | Apply | Navigate | Sample | EditSizeSet | SetTarget | Run | SetMeasureOptions | Cancel | Lower | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | SetNote | ShowMeasurement | Dismiss;
+export type Request = Hello | Open | Select | Suggest | Check | Preview | Apply | Navigate | Sample | EditSizeSet | SetTarget | Run | SetMeasureOptions | Cancel | Lower | CountCosts | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | SetNote | ShowMeasurement | Dismiss;

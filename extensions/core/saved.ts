@@ -20,6 +20,7 @@ const SECTIONS = [
   "setup",
   "measure_options",
   "measurement",
+  "costs",
   "rule",
   "verdict",
   "problems",

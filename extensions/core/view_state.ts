@@ -62,6 +62,8 @@ export interface ViewState extends EntryParts {
   readonly level: string;
   /** The form of the graph: `diagram` or `text`. */
   readonly graphAs: string;
+  /** The figures that color the graph: `time`, or a kind of costs. */
+  readonly heat: string;
   /** Whether a stage displays its difference to the stage before. */
   readonly compares: boolean;
   /** The unfolded composite steps of the trace. */
@@ -74,6 +76,7 @@ export const INITIAL: ViewState = {
   drawer: false,
   level: "ir",
   graphAs: "diagram",
+  heat: "time",
   compares: false,
   unfolded: [],
   stages: {},
@@ -179,6 +182,7 @@ const READERS: { readonly [Key in keyof ViewState]: Reader<ViewState[Key]> } = {
   drawer: flag,
   level: text,
   graphAs: text,
+  heat: text,
   compares: flag,
   unfolded: list(text),
   stages: entries(text),

@@ -42,7 +42,7 @@ function chain(count: number, grouped = false): GraphView {
 
 async function show(graph: GraphView, selected: number | null = null): Promise<void> {
   const diagram = (
-    <GraphDiagram graph={graph} heat={null} selected={selected} linked={new Set()} openFunction="" onSelect={select} onHover={() => undefined} onOpen={() => undefined} />
+    <GraphDiagram graph={graph} heat={null} selected={selected} linked={new Set()} openFunction="" onSelect={select} onHover={() => undefined} onOpen={() => undefined} costs={{ costs: null, status: "" }} />
   );
   render(diagram, page);
   await flush();

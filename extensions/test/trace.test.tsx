@@ -199,3 +199,104 @@ test("ends an edit when the trace changes, but not when only its times do", asyn
   expect(lines()[0]?.textContent).toContain(trace.lines[0]?.text);
   expect(document.activeElement?.getAttribute("aria-label")).toBe("Trace");
 });
+
+/** Type at the end of the step that is edited, letter by letter. */
+function typeAtEnd(text: string): void {
+  for (const letter of text) {
+    const { to } = editor().state.doc.lineAt(editor().state.selection.main.head);
+    editor().dispatch({ changes: { from: to, insert: letter }, selection: { anchor: to + 1 }, userEvent: "input.type" });
+  }
+}
+
+function options(): readonly string[] {
+  const list = page.querySelector<HTMLElement>(".tw-completion");
+  return list?.hidden === false ? [...list.querySelectorAll(".tw-completion-name")].map((item) => item.textContent) : [];
+}
+
+/** Return the text of the option that the editor points assistive technology to. */
+function activeOption(): string {
+  const id = document.activeElement?.getAttribute("aria-activedescendant") ?? "";
+  const item = id === "" ? null : document.getElementById(id);
+  expect(item?.getAttribute("aria-selected") ?? "true").toBe("true");
+  return item?.querySelector(".tw-completion-name")?.textContent ?? "";
+}
+
+async function startEdit(): Promise<void> {
+  await focus(1);
+  await press("Enter");
+  type("");
+}
+
+test("offers names while a step is typed, chosen by arrows and Enter", async () => {
+  await startEdit();
+  const sent = kernel.sent.length;
+  typeAtEnd("sch.");
+  expect(options()).toContain("annotate");
+  typeAtEnd("get_l");
+  expect(options()).toEqual(["get_loops"]);
+  expect(activeOption()).toBe("get_loops");
+  expect(document.activeElement?.getAttribute("aria-autocomplete")).toBe("list");
+  await press("Enter");
+  expect(editor().state.doc.line(2).text.trim()).toBe("sch.get_loops");
+  expect(options()).toEqual([]);
+  expect(kernel.sent.length).toBe(sent);
+  typeAtEnd("(m");
+  expect(options()[0]).toBe("matmul");
+  await press("ArrowDown");
+  const second = activeOption();
+  expect(second).not.toBe("matmul");
+  await press("ArrowUp");
+  await press("ArrowUp");
+  expect(activeOption()).toBe(options().at(-1));
+  await press("ArrowDown");
+  await press("Enter");
+  typeAtEnd(")");
+  expect(options()).toEqual([]);
+  await press("Enter");
+  expect(kernel.last()).toMatchObject({ type: "edit_trace", action: "change", index: 1, text: "sch.get_loops(matmul)" });
+});
+
+test("Ctrl+Space opens the list, Escape closes it, and a second Escape ends the edit", async () => {
+  await startEdit();
+  typeAtEnd("sch.annotate(");
+  expect(options()).toEqual([]);
+  await press(" ", { ctrlKey: true });
+  expect(options().slice(0, 2)).toEqual(["target=", "key="]);
+  await press("Escape");
+  expect(options()).toEqual([]);
+  expect(document.activeElement?.getAttribute("aria-label")).toBe("Step as Python");
+  await press("Escape");
+  expect(document.activeElement?.getAttribute("aria-label")).toBe("Trace");
+  await press(" ", { ctrlKey: true });
+  expect(options()).toEqual([]);
+});
+
+test("a parameter that is chosen offers its values, and the pointer chooses as well", async () => {
+  await startEdit();
+  typeAtEnd("sch.annotate(ta");
+  await press("Enter");
+  expect(editor().state.doc.line(2).text.trim()).toBe("sch.annotate(target=");
+  expect(options()).toContain("'k_0'");
+  const item = [...page.querySelectorAll(".tw-completion-item")].find((other) => other.textContent.startsWith("'k_0'"));
+  item?.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
+  expect(editor().state.doc.line(2).text.trim()).toBe("sch.annotate(target='k_0'");
+  expect(document.activeElement).toBe(editor().contentDOM);
+});
+
+test("the list closes when the cursor or the focus leaves, and a complete name is not offered", async () => {
+  await startEdit();
+  typeAtEnd("sch.get_loop");
+  expect(options()).toEqual(["get_loops"]);
+  typeAtEnd("s");
+  expect(options()).toEqual([]);
+  await press(" ", { ctrlKey: true });
+  expect(options()).toEqual(["get_loops"]);
+  editor().dispatch({ selection: { anchor: editor().state.doc.line(2).from } });
+  expect(options()).toEqual([]);
+  editor().dispatch({ selection: { anchor: editor().state.doc.line(2).to } });
+  await press(" ", { ctrlKey: true });
+  expect(options()).toEqual(["get_loops"]);
+  editor().contentDOM.blur();
+  await flush();
+  expect(options()).toEqual([]);
+});

@@ -116,6 +116,13 @@ def test_profile_to_program_and_back(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(page.locator(".tw-drawer")).to_have_count(0)
 
+    # The bars of the list follow the choice of the graph.
+    bars = page.get_by_label("Bars of the kernels")
+    bars.select_option("FLOPs")
+    expect(page.locator(".tw-kernels tbody tr").first).to_contain_text("MFLOP")
+    bars.select_option("Time")
+    expect(page.locator(".tw-kernels tbody tr").first).to_contain_text("%")
+
     # The kernel opens although the graph was not lowered.
     slowest = page.locator(".tw-kernels .tw-link", has_text=KERNEL)
     slowest.click()

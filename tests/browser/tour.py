@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -176,9 +175,7 @@ class Tour:
         self.pane("More")
         tab(self.page, "Trace")
         with self.page.expect_download() as download:
-            self.page.locator(".tw-panel-bar").get_by_role(
-                "button", name=re.compile("Save")
-            ).click()
+            self.button("Save").click()
         assert "lower_graph" in Path(download.value.path()).read_text()
 
     def restart(self) -> None:

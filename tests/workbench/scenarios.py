@@ -86,7 +86,7 @@ def matmul(connect: Connect) -> Recording:
         number = len(page.client.session.schedule.trace)
         page.send("edit_trace", action=action, index=number, text=text, head=page.head)
     page.send("edit_trace", action="discard", index=0, text="", head=page.head)
-    page.send("load", text="{", notes={})
+    page.send("load", text="{", notes={}, name="wrong.jsonl")
     page.send("load", text=document.text, notes={})
     page.run("run", action="compile", function="")
     for target in ("cpu riscv64", "simt sm_80", "cpu avx2", "vax"):
@@ -111,7 +111,7 @@ def matmul(connect: Connect) -> Recording:
 
 
 def network(connect: Connect) -> Recording:
-    """Select the values of a graph, check its forms, measure and compile it."""
+    """Select the values of a graph, check its forms, count its costs, measure and compile it."""
     page = Recording("network", connect(NETWORK))
     graph = page.client.session.state.module.graph()
     for value in (*(p.value for p in graph.params), *(b.value for b in graph.bindings)):
@@ -119,6 +119,8 @@ def network(connect: Connect) -> Recording:
         page.check_every_form()
     page.send("select", kind="function", function="main", uid=0)
     page.check_every_form()
+    for kind in ("flops", "bytes", "memory"):
+        page.run("count_costs", kind=kind)
     page.run("run", action="measure", function="")
     page.run("run", action="compile", function="")
     page.send("set_note", node=page.head, text="as imported")

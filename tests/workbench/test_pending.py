@@ -43,6 +43,21 @@ def statuses(client: Client) -> list[str]:
     return [f"{line.step} {line.status}" for line in update.trace.lines]
 
 
+def test_a_saved_file_has_the_pending_steps(matmul: Client) -> None:
+    stopped(matmul)
+    document = matmul.send("save", format="json").document
+    assert document is not None
+    edit(matmul, "discard")
+    assert statuses(matmul) == [
+        f"{step} query" for step in ("get_function", "get_block", "get_loops")
+    ]
+    matmul.send("load", text=document.text, notes={})
+    assert statuses(matmul)[3:] == ["split pending", "vectorize pending", "parallel pending"]
+    python = matmul.send("save", format="python").document
+    assert python is not None
+    assert "split" not in python.text
+
+
 def test_pending_steps_survive_steps_undo_and_redo(matmul: Client) -> None:
     update = stopped(matmul)
     assert update.trace is not None

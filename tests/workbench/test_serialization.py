@@ -9,7 +9,7 @@ import pytest
 from tilewright.workbench.protocol import Update
 from tilewright.workbench.protocol_runs import KernelTime
 from tilewright.workbench.protocol_steps import Handle, Selected, StepData
-from tilewright.workbench.requests import Apply, Hello, Select
+from tilewright.workbench.requests import Apply, Hello, LoadTrace, Select
 from tilewright.workbench.serialization import (
     ProtocolError,
     client_of,
@@ -58,6 +58,14 @@ def test_requests_are_decoded() -> None:
     assert decode({"type": "apply", "step": step, "head": "ab"}) == Apply("apply", data, "ab")
     empty = {"type": "select", "kind": "", "function": "", "uid": 0}
     assert decode(empty) == Select("select", "", "", 0)
+
+
+def test_a_field_that_defaults_to_none_may_be_missing() -> None:
+    message = {"type": "load", "text": "{}", "notes": {}}
+    assert decode(message) == LoadTrace("load", "{}", {}, None)
+    assert decode({**message, "name": "a.jsonl"}) == LoadTrace("load", "{}", {}, "a.jsonl")
+    with pytest.raises(ProtocolError, match="field 'name'"):
+        decode({**message, "name": 3})
 
 
 @pytest.mark.parametrize(

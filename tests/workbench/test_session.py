@@ -316,6 +316,8 @@ def field_value(name: str, hint: Any, session: Session, rng: random.Random) -> o
         return rng.choice(HOSTILE)
     if name == "head":
         return session.schedule.head.id
+    if type(None) in options:
+        return rng.choice(["matmul", None])
     if name == "step":
         return step_value(session, rng)
     if isinstance(hint, type):

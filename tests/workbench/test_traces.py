@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tilewright.workbench.default_rules import path_to
 
 from tests.workbench.conftest import MATMUL
@@ -100,6 +102,52 @@ def test_invalid_trace_file_is_a_named_error(matmul: Client) -> None:
     update = matmul.send("load", text="hello", notes={})
     assert update.problems is not None
     assert update.problems[0].title == "Trace error"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hello", "line 1: hello is not a step"),
+        ("", "the trace is empty"),
+        ("# no steps", "the text contains no steps"),
+        ('{"model": 1}', "line 1 is not the header of a trace of schema 1"),
+        ('{"trace": "tilewright", "schema": 1}\n{"op": 3}', 'line 2: "op" must be a string'),
+        ("import os", "line 1: import os is not a step"),
+        ("x = = 1", "line 1 is not valid Python"),
+    ],
+)
+def test_a_bad_file_is_named_and_changes_nothing(matmul: Client, text: str, message: str) -> None:
+    split_and_vectorize(matmul)
+    head, before = matmul.session.schedule.head.id, matmul.latest("matmul")
+    update = matmul.send("load", text=text, notes={}, name="model.jsonl")
+    assert update.problems is not None
+    assert update.problems[0].title == "Trace error"
+    assert update.problems[0].message.startswith(f"model.jsonl: {message}")
+    assert '{"trace": "tilewright", "schema": 1}, or Python' in update.problems[0].hint
+    assert matmul.session.schedule.head.id == head
+    assert matmul.latest("matmul") == before
+
+
+def test_a_trace_is_loaded_from_python(matmul: Client) -> None:
+    split_and_vectorize(matmul)
+    text, expected = saved(matmul, "python"), matmul.latest("matmul")
+    head = matmul.session.schedule.head.id
+    matmul.send("navigate", action="undo", node="", head=head)
+    update = matmul.send("load", text=text, notes={}, name="trace.py")
+    assert update.applied is not None
+    assert update.applied.message == "Trace replayed: 5 of 5 steps"
+    assert matmul.session.schedule.head.id == head
+    assert matmul.latest("matmul") == expected
+
+
+def test_composite_steps_are_loaded_from_python(matmul: Client) -> None:
+    matmul.select_loop("i")
+    matmul.apply("tile", sizes="(4, 8)")
+    head = matmul.session.schedule.head.id
+    text = saved(matmul, "python")
+    assert "sch.composite('tile'" in text
+    matmul.send("load", text=text, notes={})
+    assert matmul.session.schedule.head.id == head
 
 
 def noted(connect: Callable[..., Client], texts: dict[int, str]) -> Client:

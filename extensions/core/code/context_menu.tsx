@@ -33,10 +33,8 @@ export function contextMenu(tools: TextTools, more: Entries): Extension {
 
 /** Show the menu for a position of a text at the pointer. */
 export function showMenu(view: EditorView, tools: TextTools, more: Entries, event: MouseEvent, position: number): void {
-  event.preventDefault();
-  event.stopPropagation();
   const entry = entryAt(view, tools, position);
-  open(view, [...entry(copy), ...more(view, position), ...COMMANDS.flatMap(entry)], event);
+  openMenu(view, "Text", [...entry(copy), ...more(view, position), ...COMMANDS.flatMap(entry)], event);
 }
 
 /** Return the function that returns the entry of a command at a position, none if it does not apply there. */
@@ -52,7 +50,10 @@ function entryAt(view: EditorView, tools: TextTools, position: number): (command
   };
 }
 
-function open(view: EditorView, entries: readonly Entry[], event: MouseEvent): void {
+/** Show a menu at the pointer in place of the one of the notebook. */
+export function openMenu(view: EditorView, label: string, entries: readonly Entry[], event: MouseEvent): void {
+  event.preventDefault();
+  event.stopPropagation();
   const host = document.createElement("div");
   const frame = view.dom.getBoundingClientRect();
   view.dom.append(host);
@@ -70,10 +71,11 @@ function open(view: EditorView, entries: readonly Entry[], event: MouseEvent): v
     close(true);
     entry.run(view);
   };
-  render(<Menu entries={entries} x={event.clientX - frame.left} y={event.clientY - frame.top} onRun={run} onClose={close} />, host);
+  render(<Menu label={label} entries={entries} x={event.clientX - frame.left} y={event.clientY - frame.top} onRun={run} onClose={close} />, host);
 }
 
 interface MenuProps {
+  readonly label: string;
   readonly entries: readonly Entry[];
   readonly x: number;
   readonly y: number;
@@ -82,7 +84,7 @@ interface MenuProps {
 }
 
 /** A menu at a position of the text; its first entry gets the focus. */
-function Menu({ entries, x, y, onRun, onClose }: MenuProps): JSX.Element {
+function Menu({ label, entries, x, y, onRun, onClose }: MenuProps): JSX.Element {
   const list = useRef<HTMLDivElement>(null);
   const active = useRef(0);
   useLayoutEffect(() => {
@@ -107,7 +109,7 @@ function Menu({ entries, x, y, onRun, onClose }: MenuProps): JSX.Element {
     focusRoving(list.current, next);
   };
   return (
-    <div class="tw-menu" role="menu" aria-label="Text" ref={list} onKeyDown={press}>
+    <div class="tw-menu" role="menu" aria-label={label} ref={list} onKeyDown={press}>
       {entries.map((entry, index) => (
         <button
           key={entry.label}

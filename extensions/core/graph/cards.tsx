@@ -3,8 +3,8 @@ import { useMemo } from "preact/hooks";
 import { memo } from "../ui/memo";
 import type { Heat } from "../overlay";
 import type { GraphView as Graph } from "../protocol";
-import { percent } from "../ui/format";
 import type { Area } from "./camera";
+import { kernelsOf, type Coloring, type Figure } from "./coloring";
 import type { Card, Folded } from "./fold";
 import { routePath, type Layout, type Placed } from "./layout";
 import { clipped, isSmall } from "./sizes";
@@ -21,6 +21,7 @@ export interface CardActions {
 interface CardsProps extends CardActions {
   readonly graph: Graph;
   readonly heat: Heat | null;
+  readonly coloring: Coloring;
   readonly linked: ReadonlySet<string>;
   readonly openFunction: string;
   readonly shown: Folded;
@@ -34,8 +35,10 @@ interface CardsProps extends CardActions {
   readonly tabStop: number;
 }
 
-/** The opacity of the color of a card that takes the entire call; the text on it stays readable. */
+/** The opacity of the color at the end of the range; the text on it stays readable. */
 const MAX_HEAT = 0.55;
+/** The share from which the color is strong enough to make quiet text hard to read. */
+const HOT = 0.1;
 
 /** The edges and cards of the diagram. */
 export const Cards = memo(function Cards(props: CardsProps): JSX.Element {
@@ -74,7 +77,8 @@ function CardShape(props: CardProps): JSX.Element | null {
   const { card, layout } = props;
   const place = layout.boxes.get(card.key);
   if (!place) return null;
-  const { share, kernels } = heatOf(card, props.heat);
+  const kernels = kernelsOf(card, props.heat);
+  const figure = props.coloring.figures.get(card.key);
   const act = (): void => {
     if (card.kind === "group") props.onToggle(card.path.join("/"));
     else if (card.members[0]) props.onSelect(card.members[0].uid);
@@ -85,11 +89,11 @@ function CardShape(props: CardProps): JSX.Element | null {
     if (card.kind !== "group" && called !== undefined) props.onOpen(called);
   };
   const title = isSmall(card) ? `${card.title} ${card.members[0]?.name ?? ""}` : card.title;
-  const label = `${title}, ${card.detail}${share > 0 ? `, ${percent(share)} of the call` : ""}`;
+  const label = `${title}, ${card.detail}${figure ? `, ${figure.label}` : ""}`;
   return (
     <g
       role="treeitem"
-      class={cardClass(props)}
+      class={cardClass(props, figure)}
       transform={`translate(${place.x.toFixed(1)} ${place.y.toFixed(1)})`}
       tabindex={props.index === props.tabStop ? 0 : -1}
       data-roving={props.index}
@@ -109,12 +113,12 @@ function CardShape(props: CardProps): JSX.Element | null {
       onPointerEnter={() => props.onHover(card.members[0]?.uid ?? null)}
       onPointerLeave={() => props.onHover(null)}
     >
-      <title>{`${card.path.join(" › ")}\n${label}${kernels.length > 0 ? `\nkernel ${kernels.join(", ")}` : ""}`}</title>
+      <title>{[card.path.join(" › "), label, figure?.note ?? "", kernels.length > 0 ? `kernel ${kernels.join(", ")}` : ""].filter((line) => line !== "").join("\n")}</title>
       {card.kind === "group" ? (
         <rect class="tw-card-stack" x="4" y="4" width={place.width} height={place.height} rx="7" />
       ) : null}
       <rect class="tw-card-box" width={place.width} height={place.height} rx={isSmall(card) ? place.height / 2 : 7} />
-      {share > 0 ? <rect class="tw-card-heat" width={place.width} height={place.height} rx="7" style={{ opacity: share * MAX_HEAT }} /> : null}
+      {figure && figure.share > 0 ? <rect class="tw-card-heat" width={place.width} height={place.height} rx="7" style={{ opacity: figure.share * MAX_HEAT }} /> : null}
       <text class="tw-card-title" x={isSmall(card) ? 12 : 11} y="16">
         {isSmall(card) ? `${card.members[0]?.name ?? card.title}  ${card.detail}` : clipped(card.title, 24)}
       </text>
@@ -124,9 +128,9 @@ function CardShape(props: CardProps): JSX.Element | null {
         </text>
       )}
       {props.ports ? <PortMarks ports={props.ports} place={place} shown={props.shown} /> : null}
-      {share > 0 ? (
-        <text class="tw-card-share" x={place.width - 8} y="30" text-anchor="end">
-          {percent(share)}
+      {figure ? (
+        <text class={`tw-card-share${figure.isKnown ? "" : " is-unknown"}`} x={place.width - 8} y="30" text-anchor="end">
+          {figure.text}
         </text>
       ) : null}
     </g>
@@ -164,21 +168,14 @@ function nameOf({ cards }: Folded, key: string): string {
   return card?.kind === "group" ? card.title : (card?.members[0]?.name ?? key);
 }
 
-function cardClass(props: CardProps): string {
+function cardClass(props: CardProps, figure: Figure | undefined): string {
   const { card } = props;
   const classes = ["tw-card", `tw-card-${card.kind}`];
+  if (figure && figure.share > HOT) classes.push("is-hot");
+  if (figure?.isKnown === false) classes.push("is-unknown");
   if (props.chosen.has(card.key)) classes.push("is-selected");
   if (card.members.some((node) => node.origins.some((origin) => props.linked.has(origin)))) classes.push("is-linked");
   if (card.members.some((node) => node.callee !== "" && node.callee === props.openFunction)) classes.push("is-open");
   if (props.found) classes.push(props.found.has(card.key) ? "is-found" : "is-dim");
   return classes.join(" ");
-}
-
-/** Return the share of the call of the kernels that compute parts of a card, and their names. */
-function heatOf(card: Card, heat: Heat | null): { readonly share: number; readonly kernels: readonly string[] } {
-  if (!heat || heat.total <= 0) return { share: 0, kernels: [] };
-  const members = new Set(card.members.map((node) => node.uid));
-  const calls = heat.calls.filter((call) => call.uids.some((uid) => members.has(uid)));
-  const time = calls.reduce((sum, call) => sum + call.value, 0);
-  return { share: Math.min(1, time / heat.total), kernels: [...new Set(calls.map((call) => call.kernel))] };
 }

@@ -29,15 +29,15 @@ export function useFonts(box: { readonly current: HTMLElement | null }): Fonts {
   return useMemo(() => ({ title: `600 12px ${title}`, detail: `12px ${detail}` }), [title, detail]);
 }
 
-/** Return the size of a card. */
-export function boxOf(card: Card, fonts: Fonts): Box {
+/** Return the size of a card with space for a figure. */
+export function boxOf(card: Card, fonts: Fonts, figure: string): Box {
   const first = card.members[0];
   if (isSmall(card)) {
     const text = `${first?.name ?? ""}  ${card.detail}`;
     return { key: card.key, width: Math.max(56, textWidth(text, fonts.detail) + 24), height: PARAM_HEIGHT };
   }
   const title = textWidth(clipped(card.title, 24), fonts.title);
-  const width = Math.max(title, textWidth(clipped(card.detail, 27), fonts.detail) + textWidth(" 100 %", fonts.detail)) + 24;
+  const width = Math.max(title, textWidth(clipped(card.detail, 27), fonts.detail) + textWidth(figure, fonts.detail)) + 24;
   return { key: card.key, width: Math.max(84, width), height: HEIGHT };
 }
 

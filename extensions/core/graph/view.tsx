@@ -4,19 +4,23 @@ import type { Heat } from "../overlay";
 import type { GraphView as Graph } from "../protocol";
 import { nextIndex } from "../ui/roving";
 import { Icon } from "../ui/icons";
-import { useEntry } from "../use_view";
+import { useEntry, useView } from "../use_view";
 import type { Camera } from "./camera";
 import { Cards } from "./cards";
+import { WIDEST, costColoring, heatKind, timeColoring, type Coloring, type HeatKind } from "./coloring";
 import { UNMOVED } from "./kept_camera";
 import { fold, foldedAtFirst, namespaces, type Card, type Folded } from "./fold";
 import { layOut, type Placed } from "./layout";
+import { Legend } from "./legend";
 import { Minimap } from "./minimap";
 import { boxOf, useFonts } from "./sizes";
 import { useCamera, useHint, type Ref } from "./use_camera";
+import type { Costs } from "./use_costs";
 
 interface GraphProps {
   readonly graph: Graph;
   readonly heat: Heat | null;
+  readonly costs: Costs;
   readonly selected: number | null;
   readonly linked: ReadonlySet<string>;
   readonly openFunction: string;
@@ -27,13 +31,19 @@ interface GraphProps {
 
 /** The dataflow as a layered diagram with foldable namespaces. */
 export function GraphDiagram(props: GraphProps): JSX.Element {
-  const { graph, heat } = props;
+  const { graph, heat, costs } = props;
+  const [stored, setKind] = useView("heat");
+  const kind = heatKind(stored);
   const [kept, keep] = useEntry("graphs", graph.function, UNMOVED);
   const changed = useMemo(() => new Map(Object.entries(kept.folds)), [kept.folds]);
   const [query, setQuery] = useEntry("fields", "graph", "");
   const initial = useMemo(() => foldedAtFirst(graph), [graph]);
   const shown = useMemo(() => folding(graph, initial, changed), [graph, initial, changed]);
   const found = useMemo(() => foundIn(shown.cards, query.trim().toLowerCase()), [shown, query]);
+  const coloring = useMemo(
+    () => (kind === "time" ? timeColoring(shown.cards, heat) : costColoring(shown.cards, costs.costs)),
+    [shown, kind, heat, costs.costs],
+  );
   const toggled = useRef("");
   const camera = useRef<Camera | null>(null);
   const goTo = useRef<(index: number) => void>(() => undefined);
@@ -74,11 +84,7 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
         </label>
         <ZoomButtons camera={camera} />
       </div>
-      {heat && heat.calls.length > 0 ? (
-        <p class="tw-legend">
-          Time of the kernels, % of the call <span class="tw-legend-scale" aria-hidden="true" /> <span class="tw-mono">0 … 100 %</span>
-        </p>
-      ) : null}
+      <Legend kind={kind} onChoose={setKind} coloring={coloring} note={noteOf(kind, costs, coloring)} />
       {open.length > 0 && (graph.nodes.length > 12 || graph.nodes.some((node) => node.kind === "carried")) ? (
         <div class="tw-crumbs" aria-label="Open namespaces">
           {open.map((key) => (
@@ -89,9 +95,15 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
           ))}
         </div>
       ) : null}
-      <GraphArea {...props} shown={shown} found={found} camera={camera} goTo={goTo} onToggle={toggle} />
+      <GraphArea {...props} kind={kind} coloring={coloring} shown={shown} found={found} camera={camera} goTo={goTo} onToggle={toggle} />
     </div>
   );
+}
+
+/** Return the conditions of the figures, or why there are none. */
+function noteOf(kind: HeatKind, { costs, status }: Costs, { limit }: Coloring): string {
+  if (kind === "time") return limit === "" ? "not measured" : "of the call";
+  return status || (costs ? `at ${costs.sizes}` : "");
 }
 
 /** The buttons and, as their titles state, the keys that zoom. */
@@ -128,6 +140,8 @@ function zoomKey(key: string, camera: Camera | null): boolean {
 }
 
 interface AreaProps extends GraphProps {
+  readonly kind: HeatKind;
+  readonly coloring: Coloring;
   readonly shown: Folded;
   readonly found: ReadonlySet<string> | null;
   readonly camera: Ref<Camera | null>;
@@ -138,16 +152,16 @@ interface AreaProps extends GraphProps {
 
 /** The visible part of the graph, with an overview if it is not the entire graph. */
 function GraphArea(props: AreaProps): JSX.Element {
-  const { graph, shown, selected, camera, goTo } = props;
+  const { graph, shown, selected, camera, goTo, kind } = props;
   const view = useRef<HTMLDivElement>(null);
   const frame = useRef<SVGRectElement>(null);
   const fonts = useFonts(view);
   const last = useRef<ReadonlyMap<string, Placed>>(new Map());
   const layout = useMemo(() => {
-    const next = layOut(shown.cards.map((card) => boxOf(card, fonts)), shown.edges, last.current);
+    const next = layOut(shown.cards.map((card) => boxOf(card, fonts, WIDEST[kind])), shown.edges, last.current);
     last.current = next.boxes;
     return next;
-  }, [shown, fonts]);
+  }, [shown, fonts, WIDEST[kind]]);
   const chosen = useMemo(() => new Set(shown.cards.filter((card) => isChosen(card, selected)).map((card) => card.key)), [shown, selected]);
   const [active, setActive] = useState(0);
   const [hint, showHint] = useHint();

@@ -1,11 +1,16 @@
 import { extent, quantile } from "d3-array";
 import { scaleLinear } from "d3-scale";
 import type { JSX } from "preact";
+import { heatKind } from "../graph/coloring";
+import { HeatChoice } from "../graph/legend";
+import { useCosts } from "../graph/use_costs";
 import { useWatch } from "../observable";
 import type { Measurement } from "../protocol";
 import type { Store } from "../store";
 import { digits, duration, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
+import { useView } from "../use_view";
+import { kernelFigures, type KernelFigure } from "./kernel_figures";
 import type { Panel } from "./panel";
 import { RecordPicker } from "./records";
 import { boundText } from "./roofline_data";
@@ -16,6 +21,10 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
   const measurement = useWatch(store.state, (state) => state.measurement);
   const head = useWatch(store.state, (state) => state.history.head);
   const open = useWatch(store.state, (state) => state.open);
+  const graph = useWatch(store.state, (state) => state.graph);
+  const [stored, setKind] = useView("heat");
+  const kind = heatKind(stored);
+  const { costs } = useCosts(store, kind === "memory" ? kind : "time"); // the others follow from the rates
   if (!measurement)
     return (
       <div class="tw-empty">
@@ -28,6 +37,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
     const whole = store.state.value.setup?.function === measurement.function;
     store.send({ type: "run", action: "measure", function: whole ? "" : measurement.function });
   };
+  const figures = kernelFigures(measurement, kind, costs, graph);
   const rated = measurement.kernels.some((kernel) => kernel.gflops !== undefined);
   return (
     <>
@@ -52,7 +62,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
       <div class="tw-measurement">
       <Total measurement={measurement} />
       <table class="tw-table tw-kernels">
-        <caption>Kernels, slowest first; shares are of the {measurement.outside > 0 ? "call" : "kernels"}</caption>
+        <caption>Kernels, slowest first; shares of the time are of the {measurement.outside > 0 ? "call" : "kernels"}</caption>
         <thead>
           <tr>
             <th scope="col">Kernel</th>
@@ -78,7 +88,9 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
                 </th>
               </>
             ) : null}
-            <th scope="col">Share</th>
+            <th scope="col">
+              <HeatChoice label="Bars of the kernels" kind={kind} onChoose={setKind} />
+            </th>
           </tr>
         </thead>
         <tbody>
@@ -107,7 +119,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
                   </td>
                 </>
               ) : null}
-              <Share share={kernel.share} />
+              <Share figure={figures[index]} />
             </tr>
           ))}
           {measurement.outside > 0 ? (
@@ -117,7 +129,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
               <td />
               <td class="tw-mono tw-right">{duration(measurement.outside)}</td>
               {rated ? <td colSpan={3} /> : null}
-              <Share share={measurement.outside / measurement.total} />
+              {kind === "time" ? <Share figure={shareOf(measurement.outside / measurement.total)} /> : <td />}
             </tr>
           ) : null}
         </tbody>
@@ -156,12 +168,20 @@ function rate(value: number | undefined): string {
   return value === undefined ? "" : digits(value);
 }
 
-function Share({ share }: { share: number }): JSX.Element {
+const UNKNOWN: KernelFigure = { share: null, text: "unknown" };
+
+function shareOf(share: number): KernelFigure {
+  return { share, text: percent(share) };
+}
+
+function Share({ figure = UNKNOWN }: { figure: KernelFigure | undefined }): JSX.Element {
+  const { share, text } = figure;
+  if (share === null) return <td class="tw-quiet">{text}</td>;
   return (
     <td>
-      <div class="tw-bar" title={percent(share)}>
+      <div class="tw-bar" title={text}>
         <span class="tw-bar-fill" style={{ width: `${Math.max(0.5, share * 100)}%` }} />
-        <span class="tw-bar-text tw-mono">{percent(share)}</span>
+        <span class="tw-bar-text tw-mono">{text}</span>
       </div>
     </td>
   );

@@ -4,6 +4,8 @@ import type { Kept, Positions } from "../code/program";
 import { TextToolbar, TextTools } from "../code/tools";
 import { CodeView } from "../code/view";
 import { useActions } from "../commands/use_command";
+import { heatKind } from "../graph/coloring";
+import { useCosts } from "../graph/use_costs";
 import { GraphDiagram } from "../graph/view";
 import { useWatch } from "../observable";
 import { originsOf, type PaneModel, type Span } from "../pane";
@@ -53,6 +55,8 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
   const [mode, setMode] = useView("graphAs");
   const graph = useWatch(store.state, (state) => state.graph);
   const heat = useWatch(store.state, (state) => (state.heat?.function === state.graph?.function ? state.heat : null));
+  const [kind] = useView("heat");
+  const costs = useCosts(store, heatKind(kind));
   const open = useWatch(store.state, (state) => state.open);
   const linked = useLinked(store);
   const pane = useWatch(store.state, (state) => (graph ? paneOf(state, graph.function) : null));
@@ -76,6 +80,7 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
           <GraphDiagram
             graph={graph}
             heat={heat}
+            costs={costs}
             selected={selected}
             linked={linked}
             openFunction={open}

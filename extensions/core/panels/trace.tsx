@@ -1,11 +1,18 @@
+import type { EditorView } from "@codemirror/view";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { openMenu } from "../code/context_menu";
+import type { Actions } from "../commands/actions";
+import { CommandButton } from "../commands/button";
+import { labelOf } from "../commands/command";
+import { TRACE_COMMANDS } from "../commands/trace";
+import { useActions } from "../commands/use_command";
 import { useWatch } from "../observable";
 import type { Trace, TraceGroup } from "../protocol";
 import type { Store } from "../store";
-import { useDocument } from "../trace/document";
 import { isEditing } from "../trace/editing";
 import { GroupForm, type Values } from "../trace/group_form";
+import { namesOf } from "../trace/names";
 import { keyOf, pendingCount, rowsOf, type TraceRow } from "../trace/rows";
 import { TraceText } from "../trace/text";
 import { Icon } from "../ui/icons";
@@ -17,14 +24,13 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
   const trace = useWatch(store.state, (state) => state.trace);
   const [keys, setKeys] = useView("unfolded");
   const unfolded = useMemo(() => new Set(keys), [keys]);
-  const [message, setMessage] = useState("");
   const rows = useMemo(() => rowsOf(trace, unfolded), [trace, unfolded]);
   const groups = trace.groups.length;
   return (
     <div class="tw-panel tw-trace-panel">
       <div class="tw-panel-bar">
         <span class="tw-quiet" role="status">
-          {message || summary(trace)}
+          {summary(trace)}
         </span>
         {groups === 0 ? null : (
           <>
@@ -37,7 +43,10 @@ export function TracePanel({ store }: { store: Store }): JSX.Element {
             <span class="tw-bar-gap" />
           </>
         )}
-        <Actions store={store} announce={setMessage} />
+        <CommandButton id="tilewright:copy-trace-python" label="Copy as Python" />
+        <CommandButton id="tilewright:save-trace-json" label="Save" />
+        <CommandButton id="tilewright:save-trace-python" label="Save as Python" />
+        <CommandButton id="tilewright:load-trace" label="Load" />
       </div>
       <PendingBar store={store} trace={trace} />
       {rows.length === 0 ? (
@@ -98,30 +107,11 @@ function changed(keys: readonly string[], key: string, present: boolean): readon
   return present ? [...others, key] : others;
 }
 
-function Actions({ store, announce }: { store: Store; announce: (text: string) => void }): JSX.Element {
-  const request = useDocument(store, announce);
-  const file = useRef<HTMLInputElement>(null);
-  const load = (event: Event): void => {
-    const input = event.currentTarget as HTMLInputElement;
-    void input.files?.[0]?.text().then((text) => {
-      input.value = ""; // otherwise choosing the same file again would not fire an event
-      store.send({ type: "load", text, notes: {} });
-    });
-  };
-  return (
-    <>
-      <button type="button" class="tw-button" onClick={() => request("python", "copy")}>
-        <Icon name="copy" size={14} /> Copy as Python
-      </button>
-      <button type="button" class="tw-button" onClick={() => request("json", "save")}>
-        <Icon name="save" size={14} /> Save
-      </button>
-      <button type="button" class="tw-button" onClick={() => file.current?.click()}>
-        <Icon name="load" size={14} /> Load
-      </button>
-      <input ref={file} type="file" accept=".json,.jsonl" hidden aria-label="Trace file" onChange={load} />
-    </>
-  );
+/** Show the commands of the trace that can run now at the pointer. */
+function showMenu(actions: Actions, view: EditorView, event: MouseEvent): void {
+  const enabled = TRACE_COMMANDS.filter((command) => actions.enabled(command) === true);
+  const entries = enabled.map((command) => ({ label: labelOf(command, actions.store.state.value), keys: "", run: () => actions.run(command) }));
+  openMenu(view, "Trace", entries, event);
 }
 
 interface RowsProps {
@@ -136,6 +126,7 @@ function Rows({ rows, trace, store, onFold }: RowsProps): JSX.Element {
   const host = useRef<HTMLDivElement>(null);
   const text = useRef<TraceText | null>(null);
   const [form, setForm] = useState("");
+  const commands = useActions();
   const steps = trace.lines.length;
   useLayoutEffect(() => {
     if (!host.current) return undefined;
@@ -154,6 +145,8 @@ function Rows({ rows, trace, store, onFold }: RowsProps): JSX.Element {
         if (group) editGroup(store, group, "ungroup", {});
       },
       onChange: (index, line) => editTrace(store, "change", index, line),
+      names: () => namesOf(store.state.value),
+      onMenu: (view, event) => showMenu(commands, view, event),
     };
   });
   useLayoutEffect(() => {

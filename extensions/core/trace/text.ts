@@ -5,14 +5,21 @@ import { EditorView, keymap, type KeyBinding } from "@codemirror/view";
 import { changeOf } from "../code/change";
 import { highlighting } from "../code/highlight";
 import { searchPanel } from "../code/search_panel";
+import { completion } from "./completion_list";
+import { complete, type Completion } from "./completions";
 import { editing, isEditing, replace, startEdit, type OnChange } from "./editing";
 import { rowMarks, type RowActions } from "./marks";
+import type { Names } from "./names";
 import { treeKey, type TraceRow } from "./rows";
 import { currentRow, rangeOf, shownField, textOf, type Shown } from "./shown";
 
 /** The actions of the user on the rows. */
 export interface TraceActions extends RowActions {
   readonly onChange: OnChange;
+  /** Return the names that a step may contain. */
+  readonly names: () => Names;
+  /** Show the menu of the trace at the pointer. */
+  readonly onMenu: (view: EditorView, event: MouseEvent) => void;
 }
 
 const actions = new WeakMap<EditorView, TraceActions>();
@@ -22,7 +29,8 @@ export class TraceText {
   readonly view: EditorView;
 
   constructor(parent: HTMLElement) {
-    this.view = new EditorView({ parent, state: EditorState.create({ extensions: extensions() }) });
+    const names = (): Names | undefined => actions.get(this.view)?.names();
+    this.view = new EditorView({ parent, state: EditorState.create({ extensions: [completion((state) => completionAt(state, names())), extensions()] }) });
   }
 
   set actions(next: TraceActions) {
@@ -63,10 +71,20 @@ function extensions(): Extension {
     search({ top: true, createPanel: searchPanel }),
     EditorView.lineWrapping,
     EditorView.contentAttributes.of({ class: "tw-trace-text", tabindex: "0", spellcheck: "false" }),
-    EditorView.domEventHandlers({ dblclick: change }),
+    EditorView.domEventHandlers({ dblclick: change, contextmenu: (event, view) => actionsOf(view)?.onMenu(view, event) }),
     highlighting(() => "script"),
     rowMarks(actionsOf),
   ];
+}
+
+/** Return the completions at the cursor of the step that is edited. */
+function completionAt(state: EditorState, names: Names | undefined): Completion | null {
+  const { rows, edited } = state.field(shownField);
+  const line = rows[edited]?.line;
+  if (!line || !names) return null;
+  const { from, to } = rangeOf(state.doc, rows, edited);
+  const found = complete(state.sliceDoc(from, to), state.selection.main.head - from, line.index, names);
+  return found && { ...found, from: found.from + from, to: found.to + from };
 }
 
 /** The keys of a tree, while no step is edited. */

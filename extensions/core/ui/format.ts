@@ -18,6 +18,29 @@ export function percent(share: number): string {
   return `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)} %`;
 }
 
+const PREFIXES = ["", "k", "M", "G", "T", "P"];
+const BYTES = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** Format a count with three significant digits and a prefix: `1.57 M`, with a unit `1.57 MFLOP`. */
+export function count(value: number, unit = ""): string {
+  return scaled(value, 1000, PREFIXES.map((prefix) => prefix + unit));
+}
+
+/** Format a number of bytes with three significant digits and a unit: `768 KiB`. */
+export function bytes(value: number): string {
+  return scaled(value, 1024, BYTES);
+}
+
+function scaled(value: number, base: number, units: readonly string[]): string {
+  let at = 0;
+  let left = value;
+  while (left >= base - 0.5 && at < units.length - 1) {
+    left /= base;
+    at += 1;
+  }
+  return `${at === 0 ? String(Math.round(left)) : digits(left)} ${units[at] ?? ""}`.trim();
+}
+
 /** Format a range; a missing limit is infinite. */
 export function range(lower: number | null, upper: number | null): string {
   return `${lower === null ? "−∞" : String(lower)} … ${upper === null ? "∞" : String(upper)}`;

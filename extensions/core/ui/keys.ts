@@ -1,8 +1,8 @@
 import { useEffect } from "preact/hooks";
 
 const EDITING = new Set(["a", "c", "v", "x", "z", "y"]);
-/** The keys that the text of a program uses with Ctrl or Alt: copy, and movements of the cursor. */
-const READING = new Set(["a", "c", "home", "end", "arrowleft", "arrowright", "arrowup", "arrowdown"]);
+/** The keys that a text uses with Ctrl or Alt: copy, movements of the cursor, and completion. */
+const READING = new Set(["a", "c", " ", "home", "end", "arrowleft", "arrowright", "arrowup", "arrowdown"]);
 
 /** Return whether an element is a text field or a list, which use letter keys themselves. */
 export function isTyping(target: EventTarget | null): boolean {
