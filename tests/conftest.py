@@ -77,6 +77,17 @@ def fuzz_factor() -> int:
     return amount(1, 4)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _kept_objects() -> Iterator[None]:
+    """Keep the objects that a file leaves, such as packages and caches, out of collections.
+
+    Otherwise each collection takes seconds in a process that has run many files.
+    """
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _library_functions() -> Iterator[None]:
     """Remove the library functions that a test registers; those of a file at its import stay."""

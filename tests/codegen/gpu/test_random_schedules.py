@@ -11,6 +11,7 @@ from tilewright.ir.kernel_errors import DivergentBarrierError, MemoryScopeError,
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule, StepError
 
+from tests.amounts import amount
 from tests.codegen.gpu.kernels import SOFTMAX
 from tests.codegen.gpu.running import SIMT, agrees
 from tests.schedules.helpers import CHAIN, MATMUL
@@ -102,7 +103,7 @@ def _is_refused(scheduled) -> bool:
     return False
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(amount(3, 6)))
 def test_random_schedules(seed, fuzz_factor):
     """Random steps yield correct kernels or named errors, mostly kernels."""
     rng = random.Random(seed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from tilewright.schedules.rules import with_default_schedule
 from tilewright.schedules.rules.rows import PART
 from tilewright.target.target import Target
 
-from tests.codegen.kernels import Runtime, build
+from tests.codegen.kernels import Kernel, Runtime, build
 from tests.fuzz import oracles
 from tests.fuzz.program import Program
 
@@ -75,15 +77,20 @@ def moments(x: Buffer[(m,), f32], c: Out[(), f32], mean: Out[(), f32], square: O
 """
 
 
+@cache
+def scheduled(text: str, name: str) -> tuple[Kernel, list[str]]:
+    """Return a kernel by the default rule, and the kinds of its loops."""
+    func = with_default_schedule(parse(text), Target("cpu", features=("avx2",))).prim(name)
+    return build(func, "avx2"), [s.kind for s in walk(func.body) if isinstance(s, For)]
+
+
 @pytest.mark.parametrize("m", [0, 1, 70, PART - 1, 3 * PART + 5])
 def test_all_elements_are_reduced_in_parallel_parts(m):
-    target = Target("cpu", features=("avx2",))
-    func = with_default_schedule(parse(MOMENTS), target).prim("moments")
-    kinds = [s.kind for s in walk(func.body) if isinstance(s, For)]
+    kernel, kinds = scheduled(MOMENTS, "moments")
     assert kinds == ["parallel", "serial", "vectorized", "serial", "vectorized"]
     x = np.random.default_rng(m).normal(3, 2, m).astype(np.float32)
     results = [np.empty((), np.float32) for _ in range(3)]
-    assert build(func, "avx2")(x, *results, runtime=Runtime(threads=2)) == 0
+    assert kernel(x, *results, runtime=Runtime(threads=2)) == 0
     assert results[0] == m
     if m:
         np.testing.assert_allclose(results[1], x.mean(dtype=np.float64), rtol=1e-6)
@@ -127,13 +134,11 @@ def largest(x: Buffer[(m,), f32], y: Out[(), f32]):
 )
 @pytest.mark.parametrize("name", ["sum", "mean", "largest"])
 def test_totals_of_one_array_are_summed_in_parallel_parts(name, m):
-    target = Target("cpu", features=("avx2",))
-    func = with_default_schedule(parse(TOTALS), target).prim(name)
-    kinds = [s.kind for s in walk(func.body) if isinstance(s, For)]
+    kernel, kinds = scheduled(TOTALS, name)
     assert kinds == ["parallel", "serial", "vectorized", "serial", "vectorized"]
     x = np.random.default_rng(m).normal(3, 2, m).astype(np.float32)
     wide, found, runtime = x.astype(np.float64), np.empty((), np.float32), Runtime(threads=2)
-    assert build(func, "avx2")(x, found, runtime=runtime) == 0
+    assert kernel(x, found, runtime=runtime) == 0
     assert runtime.regions == (m > 40 * PART)
     if name == "largest":
         assert found == x.max(initial=-np.inf)
@@ -202,8 +207,7 @@ def random(x: Buffer[(m,), {t}], value: Out[(), {t}], at: Out[(), i64]):
 
 
 @pytest.mark.parametrize(("t", "low"), CASES[:2])
-@pytest.mark.parametrize("m", [0, 1, PART, 4 * PART + 5])
-def test_packed_partial_results_are_combined_in_parallel_groups(t, low, m):
+def test_packed_partial_results_are_combined_in_parallel_groups(t, low):
     """Partial results of two parts share a byte, so a thread computes the parts of whole bytes."""
     text = EXTREME.format(t=t, low=low)
     target = Target("cpu", features=("avx2",))
@@ -213,7 +217,8 @@ def test_packed_partial_results_are_combined_in_parallel_groups(t, low, m):
     original = oracles.Original(Program("extreme", text), parse(text))
     kernel = oracles.native(function, "avx2", opt=0)
     (symbol,) = original.function.params[0].buffer.shape[0].free
-    oracles.run_native(original, kernel, {symbol: m}, "native code")
+    for m in (0, 1, PART, 4 * PART + 5):
+        oracles.run_native(original, kernel, {symbol: m}, "native code")
 
 
 COLUMNS = """

@@ -13,6 +13,8 @@ from tilewright.ir.graph.operators.errors import MissingGradientError
 from tilewright.ir.interpreter import run_graph
 from tilewright.ir.verify import violations
 
+from tests.amounts import amount
+
 PROGRAM = """
 n, m = symbols("n m", lower=0)
 p, q = symbols("p q", lower=9)
@@ -57,10 +59,14 @@ CONVOLUTIONS = {
 }
 
 
-def slopes(module, args, cotangent, position, count=12):
+DIFFERENCES = amount(3, 12)
+"""The number of elements of an argument whose gradients are compared with differences."""
+
+
+def slopes(module, args, cotangent, position):
     """Return some central differences of the result times its cotangent."""
     rng, found = np.random.default_rng(1), {}
-    for at in rng.integers(0, args[position].size, count):
+    for at in rng.integers(0, args[position].size, DIFFERENCES):
         values = []
         for step in (-1e-5, 1e-5):
             moved = [a.copy() for a in args]
