@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..ir.graph.nodes import CallTIR, GraphFunc, LaunchKernel
-from ..ir.graph.regions import binding_of
 from ..ir.module import Function, Module
 from ..schedules import (
     Applied as Outcome,
@@ -37,6 +36,7 @@ from .default_rules import (
     path_to,
     relation,
 )
+from .graph_index import index_of
 from .history_view import HistoryView
 from .jobs import Jobs, Progress, Work
 from .page_view import PageView, PageViews
@@ -209,7 +209,8 @@ class Editor:
 
     def _callee(self, handle: BindingRef) -> str:
         """Return the name of the loop-level function that a binding calls, if any."""
-        found = binding_of(self.state.module.graph(handle.function), handle.uid)
+        graph = self.state.module.graph(handle.function)
+        found = index_of(graph).bindings.get(handle.uid)
         right = None if found is None else found.right
         return right.function if isinstance(right, CallTIR | LaunchKernel) else ""
 
