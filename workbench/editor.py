@@ -97,7 +97,7 @@ class Editor:
         self._title = title or schedule.module.attributes.get("name", "")
         self._keys = itertools.count(1)
         self._preview_job = ""
-        self.jobs = Jobs(self.refresh, self._job_failed)
+        self.jobs = Jobs(self.refresh, self._job_failed, self.report_progress)
         self.rules = DefaultRules(bench.target, self.refresh)
         if self.graph is not None:
             self._set_selection(FunctionRef(self.graph.name))
@@ -107,6 +107,9 @@ class Editor:
 
     @contextmanager
     def _moves(self) -> Generator[None]:
+    def report_progress(self) -> None:
+        """Publish the progress of the jobs."""
+
         """Mark the moves of the head by this thread as made, and announced, by this session."""
         before, self._mover = self._mover, threading.get_ident()
         try:

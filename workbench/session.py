@@ -138,6 +138,16 @@ class Session(Runs, RuleSteps, TraceEdits):
             self._sync_selection()
             head = self._head_text()
             self._announce(f"A cell or another page moved the head: it is {head}", "info")
+    def report_progress(self) -> None:
+        """Publish the progress of the jobs, without looking for other changes."""
+        with self.lock:
+            for client, view in self.views:
+                if client in self._diffs:
+                    with self.views.using(view):
+                        update = self._diffs[client].progress(self, client)
+                    if update is not None:
+                        self.publish(update, [])
+
 
     def _head_moved(self, _head: object) -> None:
         """Follow edits made elsewhere, such as in a cell, with one update per burst.

@@ -97,6 +97,14 @@ class ViewDiff:
         )
         return update, buffers
 
+    def progress(self, session: DisplayedSession, client: str) -> Update | None:
+        """Return the jobs if they changed, without looking for other changes."""
+        jobs = self._if_changed("jobs", session.jobs.view(), session.jobs.view)
+        if jobs is None:
+            return None
+        session.view.revision += 1
+        return Update(VERSION, client, 0, session.view.revision, 0.0, jobs=jobs)
+
     def _spliced(self, name: str, field: str, message: Any) -> object:
         """Return a message with the elements of its list that the client does not have."""
         if message is None:
