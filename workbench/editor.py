@@ -39,6 +39,7 @@ from .default_rules import (
 from .graph_index import index_of
 from .history_view import HistoryView
 from .jobs import Jobs, Progress, Work
+from .menus import Menus
 from .page_view import PageView, PageViews
 from .previews import previewed
 from .problem_view import error_view
@@ -58,7 +59,7 @@ from .selection import enclosing, exists, properties_of, to_handle, to_view
 from .serialization import ProtocolError
 from .session_document import SessionDocument
 from .step_data import to_step
-from .step_menu import checked_view, menu_view, takes_long
+from .step_menu import checked_view, takes_long
 from .symbols import checked_sample, samples_of
 
 _T = TypeVar("_T")
@@ -99,17 +100,18 @@ class Editor:
         self._preview_job = ""
         self.jobs = Jobs(self.refresh, self._job_failed, self.report_progress)
         self.rules = DefaultRules(bench.target, self.refresh)
+        self.menus = Menus()
         if self.graph is not None:
             self._set_selection(FunctionRef(self.graph.name))
 
     def refresh(self) -> None:
         """Publish the sections that changed without a request, after work on another thread."""
 
-    @contextmanager
-    def _moves(self) -> Generator[None]:
     def report_progress(self) -> None:
         """Publish the progress of the jobs."""
 
+    @contextmanager
+    def _moves(self) -> Generator[None]:
         """Mark the moves of the head by this thread as made, and announced, by this session."""
         before, self._mover = self._mover, threading.get_ident()
         try:
@@ -233,9 +235,22 @@ class Editor:
         )
 
     def _suggest(self) -> None:
-        handle = self.view.selection
-        head = self.schedule.head.id
-        self.view.menu = None if handle is None else menu_view(self.state, head, handle)
+        """Send the menu of the selection with the next update, also if it was sent before."""
+        view, head = self.view, self.schedule.head
+        view.suggested = head.state, view.selection
+        if view.selection is None:
+            view.menu = None
+        else:
+            view.menu = replace(self.menus.menu(head.state, head.id, view.selection))
+
+    def _recall_menu(self) -> None:
+        """Send the menu of the selection with the next update if it is known."""
+        view, state = self.view, self.state
+        if view.selection is None or view.suggested == (state, view.selection):
+            return
+        known = self.menus.known(state, view.selection)
+        if known is not None:
+            view.menu, view.suggested = known, (state, view.selection)
 
     def _check(self, request: Check) -> None:
         self.view.checked = checked_view(request.step, self.state)
