@@ -10,9 +10,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ..codegen.lower.analysis.cost_estimate import estimated_work
 from ..ir.loop.nodes import PrimFunc
+from ..ir.symbolic import Expr
 from ..schedules import STEPS, Query, Schedule, State, Trace
 from ..schedules.handles import HANDLE_TYPES, FunctionRef
 from ..schedules.history import Node
@@ -22,6 +24,7 @@ from ..target.host import with_level
 from ..target.target import Target
 from .protocol_runs import KernelRule, Measurement, RuleStatus
 from .render import Samples, at_samples
+from .short_turns import short_turns
 
 RULE, WHOLE = "schedule_kernel", "default_schedule"
 """The composite steps that apply the rule to one kernel, and to everything."""
@@ -318,7 +321,8 @@ class DefaultRules:
 
     def _compute(self, state: State, name: str, function: PrimFunc) -> None:
         draft = Schedule.draft(replace(state, target=self._target))
-        draft.schedule_kernel(FunctionRef(name))
+        with short_turns():
+            draft.schedule_kernel(FunctionRef(name))
         rule = next((e.inner for e in edits_of(draft.state) if e.op == RULE), "")
         steps = len(draft.trace) - len(state.trace)
         with self._lock:
@@ -329,6 +333,11 @@ class DefaultRules:
 
 def _ratio(function: PrimFunc, ruled: PrimFunc, samples: Samples) -> float | None:
     """Return the ratio of the estimated numbers of instructions, None if a sample is missing."""
-    counts = [at_samples(estimated_work(f.body), samples) for f in (function, ruled)]
-    now, rule = counts
+    now, rule = (at_samples(_work(f), samples) for f in (function, ruled))
     return now / rule if now and rule else None
+
+
+@lru_cache(maxsize=128)
+def _work(function: PrimFunc) -> Expr:
+    """Return the estimated number of instructions; a move of the head changes few kernels."""
+    return estimated_work(function.body)

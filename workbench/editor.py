@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..ir.graph.nodes import CallTIR, GraphFunc, LaunchKernel
-from ..ir.graph.regions import binding_of
 from ..ir.module import Function, Module
 from ..schedules import (
     Applied as Outcome,
@@ -37,8 +36,10 @@ from .default_rules import (
     path_to,
     relation,
 )
+from .graph_index import index_of
 from .history_view import HistoryView
 from .jobs import Jobs, Progress, Work
+from .menus import Menus
 from .page_view import PageView, PageViews
 from .previews import previewed
 from .problem_view import error_view
@@ -58,7 +59,7 @@ from .selection import enclosing, exists, properties_of, to_handle, to_view
 from .serialization import ProtocolError
 from .session_document import SessionDocument
 from .step_data import to_step
-from .step_menu import checked_view, menu_view, takes_long
+from .step_menu import checked_view, takes_long
 from .symbols import checked_sample, samples_of
 
 _T = TypeVar("_T")
@@ -97,13 +98,17 @@ class Editor:
         self._title = title or schedule.module.attributes.get("name", "")
         self._keys = itertools.count(1)
         self._preview_job = ""
-        self.jobs = Jobs(self.refresh, self._job_failed)
+        self.jobs = Jobs(self.refresh, self._job_failed, self.report_progress)
         self.rules = DefaultRules(bench.target, self.refresh)
+        self.menus = Menus()
         if self.graph is not None:
             self._set_selection(FunctionRef(self.graph.name))
 
     def refresh(self) -> None:
         """Publish the sections that changed without a request, after work on another thread."""
+
+    def report_progress(self) -> None:
+        """Publish the progress of the jobs."""
 
     @contextmanager
     def _moves(self) -> Generator[None]:
@@ -209,7 +214,8 @@ class Editor:
 
     def _callee(self, handle: BindingRef) -> str:
         """Return the name of the loop-level function that a binding calls, if any."""
-        found = binding_of(self.state.module.graph(handle.function), handle.uid)
+        graph = self.state.module.graph(handle.function)
+        found = index_of(graph).bindings.get(handle.uid)
         right = None if found is None else found.right
         return right.function if isinstance(right, CallTIR | LaunchKernel) else ""
 
@@ -229,9 +235,22 @@ class Editor:
         )
 
     def _suggest(self) -> None:
-        handle = self.view.selection
-        head = self.schedule.head.id
-        self.view.menu = None if handle is None else menu_view(self.state, head, handle)
+        """Send the menu of the selection with the next update, also if it was sent before."""
+        view, head = self.view, self.schedule.head
+        view.suggested = head.state, view.selection
+        if view.selection is None:
+            view.menu = None
+        else:
+            view.menu = replace(self.menus.menu(head.state, head.id, view.selection))
+
+    def _recall_menu(self) -> None:
+        """Send the menu of the selection with the next update if it is known."""
+        view, state = self.view, self.state
+        if view.selection is None or view.suggested == (state, view.selection):
+            return
+        known = self.menus.known(state, view.selection)
+        if known is not None:
+            view.menu, view.suggested = known, (state, view.selection)
 
     def _check(self, request: Check) -> None:
         self.view.checked = checked_view(request.step, self.state)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ..errors import TilewrightError
 from .protocol import Job, JobKind
+from .short_turns import short_turns
 
 MAX_FINISHED = 4
 """The number of finished jobs that remain listed."""
@@ -77,11 +78,18 @@ class Jobs:
     """The jobs of one session, each on its own thread, which also runs the callbacks."""
 
     def __init__(
-        self, changed: Callable[[], None], failed: Callable[[str, Exception], None]
+        self,
+        changed: Callable[[], None],
+        failed: Callable[[str, Exception], None],
+        reported: Callable[[], None] | None = None,
     ) -> None:
-        """Call ``changed`` after each change and ``failed`` with the title and error of a job."""
+        """Call ``changed`` at the end of a job, and ``failed`` with its title and error.
+
+        ``reported`` is called after each report of progress; by default it is ``changed``.
+        """
         self._changed = changed
         self._failed = failed
+        self._reported = reported or changed
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
         self._running: dict[str, Progress] = {}
@@ -104,7 +112,7 @@ class Jobs:
     def start(self, title: str, work: Work, kind: JobKind = "run") -> str:
         """Run ``work`` on a new thread and return the key of the job."""
         key = f"job{next(self._numbers)}"
-        progress = Progress(lambda done, message: self._set(key, progress=done, message=message))
+        progress = Progress(lambda done, message: self._report(key, done, message))
         with self._lock:
             self._remove_finished()
             self._jobs[key] = Job(key, kind, title, "running", -1.0, "", 0.0)
@@ -136,22 +144,27 @@ class Jobs:
 
     def _run(self, key: str, title: str, work: Work, progress: Progress) -> None:
         try:
-            work(progress)
+            with short_turns():
+                work(progress)
         except Exception as error:  # noqa: BLE001 - the user has to see any error of the thread
             if progress.canceled:
                 self._set(key, state="canceled", message="canceled")
+                self._changed()
                 return
             self._set(key, state="failed", message=str(error))
             self._failed(title, error)
-            self._changed()
         else:
             self._set(key, state="done", progress=1.0)
+        self._changed()
+
+    def _report(self, key: str, done: float, message: str) -> None:
+        self._set(key, progress=done, message=message)
+        self._reported()
 
     def _set(self, key: str, **changes: object) -> None:
         with self._lock:
             seconds = time.monotonic() - self._started[key]
             self._jobs[key] = replace(self._jobs[key], seconds=seconds, **changes)  # pyright: ignore[reportArgumentType]
-        self._changed()
 
     def _remove_finished(self) -> None:
         finished = [k for k, job in self._jobs.items() if job.state not in ("running", "canceling")]

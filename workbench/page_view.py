@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ..schedules import State
 from ..schedules.handles import Handle
 from .protocol import Applied, Document, Lowered
 from .protocol_runs import GraphCosts, SimilarKernels
@@ -33,12 +34,15 @@ class PageView:
         The number of updates since the hello of the client.
     costs_job : str
         The key of the job that counts the costs of the graph.
+    suggested : tuple of State and Handle, optional
+        The state and the selection that the menu belongs to, or that it was asked for.
     """
 
     open: str = ""
     selection: Handle | None = None
     moved: bool = False
     revision: int = 0
+    suggested: tuple[State, Handle | None] | None = None
     menu: Menu | None = None
     checked: Checked | None = None
     previewed: Previewed | None = None

@@ -51,6 +51,8 @@ class Pending:
         Results of earlier steps that the trace does not contain any more are dropped: a step that
         uses them does not apply.
         """
+        if not self.steps:
+            return trace
         pairs = zip(self.before.steps, trace.steps, strict=False)
         same = next((k for k, (a, b) in enumerate(pairs) if a != b), None)
         if same is None:

@@ -1,16 +1,18 @@
-"""Messages between a session and the browser, version 8 of the protocol.
+"""Messages between a session and the browser, version 9 of the protocol.
 
 The browser sends a **request** with an ``id`` and the name of its ``client``: each page is one.
 The session answers with exactly one :class:`Update` whose ``reply`` is the ``id`` of the request.
 It also sends updates without a request, when a job makes progress, or another page or thread edits
-the schedule.
+the schedule. The menu of the selection takes longer than the answer that changes the selection or
+the state: it follows in an update of its own, unless it was computed before. After other updates,
+the browser asks for it.
 
 The **document** is shared by all pages: schedule, history, sample sizes, measurements, and errors.
 The **view** belongs to one client: the open function, the selection with its menu, texts that were
 asked for, and the outcome of the last request. An update contains only the sections that changed
-since the last one for the same client. Sections that take long are sent only on request: the menu
-of a selection, the details of a step, previews, and texts of the stages of lowering. The text of a
-function is sent once per content hash (:class:`Pane`), never as part of the entire module.
+since the last one for the same client. Sections that take long are sent only on request: the
+details of a step, previews, and texts of the stages of lowering. The text of a function is sent
+once per content hash (:class:`Pane`), never as part of the entire module.
 
 Long lists are sent as changes: an update contains the elements of the list other than the first
 ``keep`` and the last ``tail`` ones of the list that the client has; without these numbers, it
@@ -52,7 +54,7 @@ from .protocol_steps import (
     Tone,
 )
 
-VERSION = 8
+VERSION = 9
 
 SPAN_KINDS = ("loop", "block", "buffer", "binding")
 """The kinds of spans; the binary form stores the position in this tuple."""

@@ -38,7 +38,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Suggest:
-    """A request for the menu of the selection."""
+    """A request for the menu of the selection, after an update that was not an answer."""
 
     type: Literal["suggest"]
 

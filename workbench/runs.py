@@ -113,6 +113,7 @@ class Runs(Editor):
                     progress.report(within, f"{title}: {message}")
 
                 self._measured(head, function, sizes, progress.within(report), options)
+                self.refresh()
             self._announce(f"Measured {len(chosen)} sets of sizes", "good")
 
         self._start("Measure all sets of sizes", work)
@@ -203,6 +204,7 @@ class Runs(Editor):
         except TilewrightError as error:
             with self.lock:
                 self._add_problem(error, "Measure")
+            self.refresh()
             return None
 
     def _measure_roof(self) -> None:

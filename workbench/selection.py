@@ -6,8 +6,7 @@ from typing import assert_never
 
 from ..ir.analysis import Tree, tree_of
 from ..ir.graph.nodes import Binding, GraphFunc
-from ..ir.graph.regions import binding_of, bindings_around
-from ..ir.graph.visit import all_bindings, all_values
+from ..ir.graph.regions import bindings_around
 from ..ir.loop.nodes import Block, Buffer, For, IterVar, PrimFunc
 from ..ir.symbolic import Expr, free_vars, to_text
 from ..schedules import (
@@ -20,6 +19,7 @@ from ..schedules import (
     State,
 )
 from . import protocol_steps
+from .graph_index import index_of
 from .graph_view import info_text, weights_of
 from .protocol_steps import HandleKind
 from .render import Samples, at_samples
@@ -110,7 +110,8 @@ def _value_name(state: State, function: str, uid: int) -> str:
     found = state.module.functions.get(function)
     if not isinstance(found, GraphFunc):
         return ""
-    return next((v.name for v in all_values(found) if v.uid == uid), "")
+    value = index_of(found).values.get(uid)
+    return "" if value is None else value.name
 
 
 def find_by_name(state: State, function: str, name: str) -> Handle | None:
@@ -139,7 +140,8 @@ def enclosing(state: State, handle: Handle) -> list[protocol_steps.Handle]:
     path = [to_view(state, FunctionRef(handle.function))]
     function = state.module.functions[handle.function]
     if isinstance(function, GraphFunc) and isinstance(handle, BindingRef):
-        outer = (b.value for b in bindings_around(function, handle.uid))
+        nested = handle.uid not in index_of(function).outermost
+        outer = [b.value for b in bindings_around(function, handle.uid)] if nested else []
         return path + [
             protocol_steps.Handle("binding", handle.function, v.uid, v.name) for v in outer
         ]
@@ -209,11 +211,12 @@ def _buffer_properties(buffer: Buffer, samples: Samples) -> dict[str, str]:
 
 
 def _binding_properties(function: GraphFunc, uid: int) -> dict[str, str]:
-    binding = binding_of(function, uid)
+    index = index_of(function)
+    binding = index.bindings.get(uid)
     if binding is not None:
         return _value_properties(binding, weights_of(binding.right))
     access = {p.value.uid: p.access for p in function.params}
-    value = next(v for v in all_values(function) if v.uid == uid)
+    value = index.values[uid]
     return {"parameter": access.get(uid, "of a loop"), "annotation": info_text(value.info)}
 
 
@@ -229,8 +232,7 @@ def _value_properties(binding: Binding, weights: list[str]) -> dict[str, str]:
 def _function_properties(state: State, name: str) -> dict[str, str]:
     function = state.module.functions[name]
     if isinstance(function, GraphFunc):
-        count = sum(1 for _ in all_bindings(function.bindings))
-        return {"stage": function.stage, "operations": str(count)}
+        return {"stage": function.stage, "operations": str(len(index_of(function).bindings))}
     tree = tree_of(function)
     return {"blocks": str(len(tree.blocks)), "loops": str(len(tree.loops))}
 

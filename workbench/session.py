@@ -68,6 +68,9 @@ Publish = Callable[[Update, list[bytes]], None]
 FOLLOW_DELAY = 0.05
 """The delay in seconds before the view follows a head that was moved elsewhere."""
 
+DELIVERY = 0.001
+"""The pause in seconds in which another thread delivers an answer, before a menu is computed."""
+
 
 def _discard(_update: Update, _buffers: list[bytes]) -> None:
     """Discard an update, for sessions without a browser."""
@@ -103,9 +106,10 @@ class Session(Runs, RuleSteps, TraceEdits, CostRequests):
         schedule.subscribe(self._head_moved)
 
     def handle(self, message: Mapping[str, object]) -> Update:
-        """Execute a request and publish the answer; errors become problems.
+        """Execute a request and publish the answer, then the menu of a new selection or state.
 
-        A message that is not a mapping is an invalid request, because browsers can send any JSON.
+        Errors become problems. A message that is not a mapping is an invalid request, because
+        browsers can send any JSON.
         """
         started = time.perf_counter()
         number = message.get("id") if is_message(message) else None
@@ -118,7 +122,10 @@ class Session(Runs, RuleSteps, TraceEdits, CostRequests):
                 self._add_problem(error)
             except Exception as error:  # noqa: BLE001 - every request must be answered
                 self._add_problem(error)
-            return self._send(number if isinstance(number, int) else 0, started)
+            self._recall_menu()
+            answer = self._send(number if isinstance(number, int) else 0, started)
+            self._send_menu()
+            return answer
 
     def _sender(self, message: Mapping[str, object]) -> PageView:
         """Return the view of the client of a message; one with an invalid name has no name."""
@@ -131,6 +138,16 @@ class Session(Runs, RuleSteps, TraceEdits, CostRequests):
         """Publish the sections that changed without a request, after work on another thread."""
         with self.lock:
             self._send(0, time.perf_counter())
+
+    def report_progress(self) -> None:
+        """Publish the progress of the jobs, without looking for other changes."""
+        with self.lock:
+            for client, view in self.views:
+                if client in self._diffs:
+                    with self.views.using(view):
+                        update = self._diffs[client].progress(self, client)
+                    if update is not None:
+                        self.publish(update, [])
 
     def _follow(self) -> None:
         """Let the current view follow a head that was moved elsewhere, and announce the move."""
@@ -171,14 +188,34 @@ class Session(Runs, RuleSteps, TraceEdits, CostRequests):
         views = list(self.views)
         self._diffs = {client: self._diff(client) for client, _ in views}
         for client, view in sorted(views, key=lambda item: item[1] is not sender):
-            with self.views.using(view):
-                self._follow()
-                number = reply if view is sender else 0
-                update, buffers = self._diffs[client].update(self, client, number, started)
-            self.publish(update, buffers)
+            update = self._send_to(client, view, reply if view is sender else 0, started)
             if view is sender:
                 answer = update
         return answer
+
+    def _send_to(self, client: str, view: PageView, reply: int, started: float) -> Update:
+        """Publish the update for one client, and return it."""
+        with self.views.using(view):
+            self._follow()
+            update, buffers = self._diffs[client].update(self, client, reply, started)
+        self.publish(update, buffers)
+        return update
+
+    def _send_menu(self) -> None:
+        """Publish the menu of the selection, unless the answer was about the same selection.
+
+        A menu takes several times as long as an answer.
+        """
+        view, started = self.view, time.perf_counter()
+        if view.selection is None or view.suggested == (self.state, view.selection):
+            return
+        time.sleep(DELIVERY)
+        try:
+            self._suggest()
+        except Exception as error:  # noqa: BLE001 - the page has to be told
+            self._add_problem(error)
+        client = next(name for name, other in self.views if other is view)
+        self._send_to(client, view, 0, started)
 
     def _diff(self, client: str) -> ViewDiff:
         return self._diffs.get(client) or ViewDiff()
@@ -302,7 +339,7 @@ class Session(Runs, RuleSteps, TraceEdits, CostRequests):
             )
         client = next(name for name, view in self.views if view is self.view)
         self._diffs.pop(client, None)
-        self.view.revision, self.view.menu = 0, None
+        self.view.revision, self.view.menu, self.view.suggested = 0, None, None
         self.view.checked = self.view.previewed = None
         self._sync_selection()
 

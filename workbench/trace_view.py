@@ -15,10 +15,14 @@ from ..schedules.trace import Argument, Group, ResultOf, TraceStep, Written
 from . import protocol, protocol_steps
 from .pending import Pending
 from .protocol import TraceGroup, TraceLine, TraceStatus
+from .recent import Recent
 from .serialization import ProtocolError
 
 _OPENING = re.compile(rf"with sch\.{GROUP}\('(\w+)'(?:, )?(.*)\):$")
 _RETURNS = re.compile(rf"sch\.{RETURNS}\((.*)\)$")
+
+_RECENT: Recent[tuple[list[str], list[str]]] = Recent()
+"""The texts of the last traces."""
 
 
 def trace_view(trace: Trace, pending: Pending, milliseconds: Mapping[int, float]) -> protocol.Trace:
@@ -36,7 +40,7 @@ def trace_view(trace: Trace, pending: Pending, milliseconds: Mapping[int, float]
     whole = pending.after(trace)
     outer = _outermost(trace)
     inner = {index for group in outer for index in range(group.first, group.stop)}
-    texts, headers = _texts(whole)
+    texts, headers = _RECENT.get(whole, None, lambda: _texts(whole))
     lines = [
         TraceLine(
             index=index,

@@ -16,6 +16,7 @@ from ..ir.graph.visit import all_bindings
 from ..ir.module import Function, Module
 from ..schedules import to_json
 from .protocol import VERSION, FunctionItem, FunctionList, Pane, TraceCopy, Update
+from .recent import Recent
 from .render import Rendered, Samples, render
 from .sections import SECTIONS, DisplayedSession, heat
 
@@ -40,6 +41,7 @@ class ViewDiff:
         self._keys: dict[str, object] = {}
         self._sent: OrderedDict[str, None] = OrderedDict()
         self._copied: list[str] = []
+        self._recent: Recent[list[str]] = Recent()
         self._lists: dict[str, list[object]] = {}
         self._rendered: OrderedDict[tuple[Function, tuple[tuple[str, int], ...]], Rendered] = (
             OrderedDict()
@@ -95,6 +97,14 @@ class ViewDiff:
         )
         return update, buffers
 
+    def progress(self, session: DisplayedSession, client: str) -> Update | None:
+        """Return the jobs if they changed, without looking for other changes."""
+        jobs = self._if_changed("jobs", session.jobs.view(), session.jobs.view)
+        if jobs is None:
+            return None
+        session.view.revision += 1
+        return Update(VERSION, client, 0, session.view.revision, 0.0, jobs=jobs)
+
     def _spliced(self, name: str, field: str, message: Any) -> object:
         """Return a message with the elements of its list that the client does not have."""
         if message is None:
@@ -114,7 +124,9 @@ class ViewDiff:
     def _copy(self, session: DisplayedSession) -> TraceCopy:
         """Return the lines of the trace as a file that differ from those of the last one."""
         trace = session.document.pending.after(session.schedule.trace)
-        before, self._copied = self._copied, to_json(trace, session.notes()).splitlines()
+        noted = session.notes()
+        lines = self._recent.get(trace, noted, lambda: to_json(trace, noted).splitlines())
+        before, self._copied = self._copied, lines
         pairs = enumerate(zip(before, self._copied, strict=False))
         different = (k for k, (old, new) in pairs if old != new)
         keep = next(different, min(len(before), len(self._copied)))

@@ -1,7 +1,7 @@
 // Generated from protocol*.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
 // Do not edit: tests/workbench/test_typescript.py checks that it is up to date.
 
-export const VERSION = 8;
+export const VERSION = 9;
 
 export const SPAN_FIELDS = 7;
 
@@ -839,7 +839,7 @@ export interface Select {
 }
 
 /**
- * A request for the menu of the selection.
+ * A request for the menu of the selection, after an update that was not an answer.
  */
 export interface Suggest {
   readonly type: "suggest";

@@ -1,17 +1,23 @@
 // The times from requests to the paint of their answers, in the timeline of the browser.
+import type { Update } from "./protocol";
 
 /** Record that a request is sent. */
 export function markRequest(id: number, type: string): void {
   performance.mark(`tw:send:${id}`, { detail: type });
 }
 
-/** Record the time from a request until the paint that follows its answer. */
-export function measureReply(id: number): void {
+/**
+ * Record the time from a request until the paint that follows its answer, and the time from the
+ * arrival of the steps of a selection, which may follow the answer, until their paint.
+ */
+export function measureUpdate({ reply, menu }: Update): void {
+  if (reply === 0 && !menu) return;
+  const arrived = performance.now();
   afterPaint(() => {
-    const start = `tw:send:${id}`;
+    const start = `tw:send:${reply}`;
     const [mark] = performance.getEntriesByName(start) as PerformanceMark[];
-    if (!mark) return;
-    performance.measure("tw:round-trip", { start, detail: { id, type: mark.detail as unknown } });
+    if (mark) performance.measure("tw:round-trip", { start, detail: { id: reply, type: mark.detail as unknown } });
+    if (menu) performance.measure("tw:round-trip", { start: arrived, detail: { id: reply, type: "menu" } });
     performance.clearMarks(start);
   });
 }

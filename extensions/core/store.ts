@@ -36,7 +36,7 @@ import {
   type Update,
   type Verdict,
 } from "./protocol";
-import { markRequest, measureReply } from "./round_trip";
+import { markRequest, measureUpdate } from "./round_trip";
 import { fromText } from "./saved";
 
 /** The channel for messages: a widget's comm, or recorded data in tests. */
@@ -261,16 +261,18 @@ export class Store {
     this.send({ type: "preview", key, step });
   }
 
-  /** Ask for the steps of the selection, once for each selection, state, and target. */
-  private suggest(): void {
+  /**
+   * Ask for the steps of the selection, once for each selection, state, and target. After the answer
+   * to a request, they come without being asked for.
+   */
+  private suggest(isAnswer: boolean): void {
     const { selected, history, target, alive } = this.state.value;
     const { selection } = selected;
     const wanted = selection ? [selection.kind, selection.function, selection.uid, history.head, target].join(" ") : "";
     if (!alive || wanted === this.suggested) return;
-    const isKnown = this.suggested === "" && hasMenu(this.state.value);
+    const isKnown = isAnswer || (this.suggested === "" && hasMenu(this.state.value));
     this.suggested = wanted;
-    if (isKnown) return;
-    if (wanted !== "") this.send({ type: "suggest" });
+    if (wanted !== "" && !isKnown) this.send({ type: "suggest" });
   }
 
   /** Underline parts of a function while a problem is pointed at; null ends that. */
@@ -367,8 +369,8 @@ export class Store {
     answered?.(update);
     if ((update.selected || update.panes) && update.reply !== this.revealing) this.marked.set(null);
     if (missed) this.send({ type: "hello", version: VERSION });
-    else this.suggest();
-    if (update.reply) measureReply(update.reply);
+    else this.suggest(answered !== undefined);
+    measureUpdate(update);
   }
 
   private answered(state: State, reply: number): State {

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { distinctiveParts } from "../core/panels/step";
 import { flush, makeProblem, makeSelected } from "./helpers";
 import { find, kernel, page, store } from "./mounted";
+import { rendered } from "./rendered";
 
 function byText(selector: string, text: string): HTMLElement {
   const found = [...page.querySelectorAll<HTMLElement>(selector)].find((item) => item.textContent.includes(text));
@@ -155,6 +156,18 @@ test("jumps to the clicked state of the history", async () => {
   await flush();
   byText(".tw-history-row", "start").click();
   expect(kernel.last()).toMatchObject({ type: "navigate", action: "jump", node: store.state.value.history.nodes[0]?.key });
+});
+
+test("a move of the head renders only the two states that it changes", async () => {
+  find("[data-tab=history]").click();
+  await flush();
+  const { history } = store.state.value;
+  const counts = await rendered(async () => {
+    kernel.answer({ history: { ...history, head: history.nodes[4]?.key ?? "", nodes: [], keep: history.nodes.length } });
+    await flush();
+  });
+  expect(history.nodes.length).toBeGreaterThan(5);
+  expect(counts.get("HistoryRow")).toBe(2);
 });
 
 test("escapes text of the program", async () => {

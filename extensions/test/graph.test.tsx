@@ -3,9 +3,13 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { GraphDiagram } from "../core/graph/view";
 import type { GraphNode, GraphView } from "../core/protocol";
 import { flush, useFakeTimers } from "./helpers";
+import { rendered } from "./rendered";
 
 let page: HTMLElement;
 const select = vi.fn();
+const ignore = vi.fn();
+const NONE: ReadonlySet<string> = new Set();
+const UNKNOWN = { costs: null, status: "" };
 
 beforeEach(() => {
   useFakeTimers();
@@ -42,7 +46,7 @@ function chain(count: number, grouped = false): GraphView {
 
 async function show(graph: GraphView, selected: number | null = null): Promise<void> {
   const diagram = (
-    <GraphDiagram graph={graph} heat={null} selected={selected} linked={new Set()} openFunction="" onSelect={select} onHover={() => undefined} onOpen={() => undefined} costs={{ costs: null, status: "" }} />
+    <GraphDiagram graph={graph} heat={null} selected={selected} linked={NONE} openFunction="" onSelect={select} onHover={ignore} onOpen={ignore} costs={UNKNOWN} />
   );
   render(diagram, page);
   await flush();
@@ -226,4 +230,15 @@ test("edges over many layers are marks with the names of the other ends", async 
   await show({ ...graph, nodes }, 1500);
   const ports = [...findSvg(".tw-card[data-name=v1500]").querySelectorAll(".tw-port")];
   expect(ports.map((port) => port.textContent)).toEqual(["from v1440", "to v1560"]);
+});
+
+test("a selection renders only the cards that it changes", async () => {
+  const graph = chain(500);
+  await show(graph, 1);
+  expect(find("[data-name=v1]").classList.contains("is-selected")).toBe(true);
+  const counts = await rendered(() => show(graph, 2));
+  expect(counts.get("CardShape")).toBe(2);
+  expect(find("[data-name=v1]").classList.contains("is-selected")).toBe(false);
+  expect(find("[data-name=v2]").classList.contains("is-selected")).toBe(true);
+  expect((await rendered(() => show(graph, 2))).get("Cards")).toBeUndefined();
 });

@@ -4,6 +4,7 @@ import { otherSteps } from "../core/panels/suggestions";
 import type { Handle, Previewed } from "../core/protocol";
 import { flush, makeMenu, makeProblem, makeSelected, menuOf } from "./helpers";
 import { find, kernel, page, store } from "./mounted";
+import { rendered } from "./rendered";
 
 const LOOP: Handle = { kind: "loop", function: "fused_matmul_add_gelu", uid: 14, name: "k_0" };
 
@@ -51,9 +52,45 @@ test("the steps of the earlier selection are disabled until those of the new one
   const count = kernel.sent.length;
   find('[data-step="split"] .tw-apply').click();
   expect(kernel.sent.length).toBe(count);
-  kernel.reply("suggest", { menu: makeMenu(other) });
+  kernel.answer({ reply: 0, menu: makeMenu(other) });
   await flush();
   expect(find(".tw-steps").getAttribute("aria-busy")).toBe("false");
+});
+
+test("an answer renders the selection, and its steps when they arrive", async () => {
+  const other: Handle = { ...LOOP, uid: 12, name: "i_0" };
+  store.select(other);
+  const answer = await rendered(async () => {
+    kernel.reply("select", { selected: makeSelected(other) });
+    await flush();
+  });
+  expect(answer.get("Selection")).toBe(1);
+  expect(answer.get("Step")).toBeUndefined();
+  expect(answer.get("GraphDiagram")).toBeUndefined();
+  const menu = await rendered(async () => {
+    kernel.answer({ reply: 0, menu: makeMenu(other) });
+    await flush();
+  });
+  expect(menu.get("Selection")).toBeUndefined();
+  expect(menu.get("Step")).toBeGreaterThan(5);
+});
+
+test("an open form applies its step only while it belongs to the selection", async () => {
+  open("split");
+  await flush();
+  kernel.answer({ checked: { problems: [], more_problems: 0, steps: 1, match: null } });
+  await flush();
+  const submit = (): void => page.querySelector<HTMLElement>('[data-step="split"] [type=submit]')?.click();
+  const applied = (): number => kernel.sent.filter((message) => message.type === "apply").length;
+  const other: Handle = { ...LOOP, uid: 12, name: "i_0" };
+  kernel.answer({ selected: makeSelected(other) });
+  await flush();
+  submit();
+  expect(applied()).toBe(0);
+  kernel.answer({ reply: 0, menu: makeMenu(other) });
+  await flush();
+  submit();
+  expect(applied()).toBe(1);
 });
 
 test("entered values belong to one selection", async () => {

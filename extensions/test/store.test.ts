@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { VERSION } from "../core/protocol";
 import { hasMenu, paneOf, Store } from "../core/store";
 import { connected, FakeKernel, makeMenu, makeSelected, type Sent } from "./helpers";
@@ -85,23 +85,35 @@ test("rejects updates of another protocol version", () => {
   expect(store.state.value.trace).toBe(before);
 });
 
-test("asks for the steps of a selection after the answer, once", () => {
+test("waits for the steps that follow an answer, and asks for them after another update, once", () => {
   const { kernel, store } = connected();
   const selection = { kind: "loop" as const, function: "fused_matmul_add_gelu", uid: 12, name: "i_0" };
   const count = (): number => kernel.sent.filter((message) => message.type === "suggest").length;
-  const before = count();
   store.select(selection);
-  expect(count()).toBe(before);
   kernel.reply("select", { selected: makeSelected(selection) });
-  expect(count()).toBe(before + 1);
   expect(hasMenu(store.state.value)).toBe(false);
-  kernel.reply("suggest", { menu: makeMenu(selection) });
+  kernel.answer({ reply: 0, menu: makeMenu(selection) });
   expect(hasMenu(store.state.value)).toBe(true);
   kernel.answer({ symbols: { rows: [], facts: [], derived: [] } });
-  expect(count()).toBe(before + 1);
+  expect(count()).toBe(0);
   const { history } = store.state.value;
-  kernel.answer({ history: { ...history, head: history.nodes[1]?.key ?? "" } });
-  expect(count()).toBe(before + 2);
+  kernel.answer({ reply: 0, history: { ...history, head: history.nodes[1]?.key ?? "" } });
+  expect(count()).toBe(1);
+  kernel.answer({ reply: 0, symbols: { rows: [], facts: [], derived: [] } });
+  expect(count()).toBe(1);
+});
+
+test("measures a request until the paint of its answer, and steps until their paint", async () => {
+  const { kernel, store } = connected();
+  const selection = { kind: "loop" as const, function: "fused_matmul_add_gelu", uid: 12, name: "i_0" };
+  store.select(selection);
+  kernel.reply("select", { selected: makeSelected(selection), menu: makeMenu(selection) });
+  const types = (): unknown[] => performance.getEntriesByName("tw:round-trip").map((entry) => ((entry as PerformanceMeasure).detail as { type: string }).type);
+  await vi.waitFor(() => expect(types().slice(-2)).toEqual(["select", "menu"]));
+  const before = types().length;
+  kernel.answer({ reply: 0, symbols: { rows: [], facts: [], derived: [] } });
+  kernel.answer({ reply: 0, menu: makeMenu(selection) });
+  await vi.waitFor(() => expect(types().slice(before)).toEqual(["menu"]));
 });
 
 test("ignores updates of other pages", () => {

@@ -65,7 +65,8 @@ function onEdit(states: Observable<State>, listener: () => void): void {
   let before = states.value;
   states.subscribe(() => {
     const now = states.value;
-    const edited = now.history.head !== before.history.head || now.measurement !== before.measurement || notes(now) !== notes(before);
+    const noted = now.history !== before.history && notes(now) !== notes(before);
+    const edited = now.history.head !== before.history.head || now.measurement !== before.measurement || noted;
     if (before.connected && edited) listener();
     before = now;
   });

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
+from tests.browser.lab import START
 from tests.browser.workbench import apply, open_function, select_loop, step, tab
 
 if TYPE_CHECKING:
@@ -117,10 +118,12 @@ class Trips:
 
 def measure(page: Page, repeats: int) -> Iterator[Latency]:
     """Measure the actions of a user on a kernel of the model, each repeatedly."""
+    yield from select(page, repeats)
     loops = outer_loops(page)
     yield hover(page, repeats)
-    yield from select(page, loops, repeats)
+    yield from select_again(page, loops, repeats)
     yield preview(page, loops[0], repeats)
+    yield from new_edits(page, loops[0], repeats)
     yield from edits(page, loops[0], "split", repeats)
     yield from edits(page, loops[0], "specialize", repeats)
     yield jump(page, loops[0], repeats)
@@ -131,14 +134,26 @@ def measure(page: Page, repeats: int) -> Iterator[Latency]:
 
 def measure_flat(page: Page, repeats: int) -> Iterator[Latency]:
     """Measure the actions of a user on a graph of many operations."""
-    samples: list[float] = []
+    new: list[float] = []
+    again: list[float] = []
     cards = page.locator(".tw-graph-svg [role=treeitem]")
     for k in range(repeats):
         Trips.read(page)
         cards.nth(2 + k % 3).click()  # entirely visible
-        page.evaluate(ANSWERED, ["select", "suggest"])
-        samples.append(Trips.read(page).time("select", "suggest"))
-    yield Latency("select an operation: menu", 300, tuple(samples))
+        again.append(selected(page).time("select", "menu"))
+    for _ in range(repeats):
+        page.keyboard.press("ArrowDown")
+        Trips.read(page)
+        page.keyboard.press("Enter")
+        new.append(selected(page).time("select", "menu"))
+    yield Latency("select an operation: menu", 300, tuple(new))
+    yield Latency("select an operation again: menu", 300, tuple(again))
+
+
+def selected(page: Page) -> Trips:
+    """Wait for the answer to a selection and for its menu."""
+    page.evaluate(ANSWERED, ["select", "menu"])
+    return Trips.read(page)
 
 
 def outer_loops(page: Page) -> list[str]:
@@ -157,19 +172,40 @@ def hover(page: Page, repeats: int) -> Latency:
     return Latency("hover a loop", 50, tuple(page.evaluate("window.paints")))
 
 
-def select(page: Page, loops: list[str], repeats: int) -> list[Latency]:
-    answers: list[float] = []
-    menus: list[float] = []
+def select(page: Page, repeats: int) -> list[Latency]:
+    """Select loops and blocks of many kernels, each for the first time.
+
+    The default rule of an opened kernel is computed in the background before.
+    """
+    kernels = page.locator(".tw-picker optgroup").nth(1).locator("option")
+    trips: list[Trips] = []
+    for name in kernels.evaluate_all("(all) => all.map((x) => x.value)"):
+        open_function(page, name)
+        expect(page.locator(".tw-rule-text")).to_contain_text(" steps)", timeout=START)
+        idle(page)
+        markers = page.locator(".tw-marker")
+        for uid in markers.evaluate_all("(all) => all.map((x) => x.dataset.uid)"):
+            if len(trips) == repeats:
+                break
+            Trips.read(page)
+            page.locator(f'.tw-marker[data-uid="{uid}"]').click()
+            trips.append(selected(page))
+    return [
+        Latency("select a loop: properties", 100, tuple(x.time("select") for x in trips)),
+        Latency("select a loop: menu", 100, tuple(x.time("select", "menu") for x in trips)),
+    ]
+
+
+def select_again(page: Page, loops: list[str], repeats: int) -> list[Latency]:
+    """Select two loops alternately."""
+    trips: list[Trips] = []
     for k in range(repeats):
         Trips.read(page)
         page.locator(f'.tw-marker[data-name="{loops[k % 2]}"]').click()
-        page.evaluate(ANSWERED, ["select", "suggest"])
-        trips = Trips.read(page)
-        answers.append(trips.time("select"))
-        menus.append(trips.time("select", "suggest"))
+        trips.append(selected(page))
     return [
-        Latency("select a loop: properties", 100, tuple(answers)),
-        Latency("select a loop: menu", 100, tuple(menus)),
+        Latency("select a loop again: properties", 100, tuple(x.time("select") for x in trips)),
+        Latency("select a loop again: menu", 100, tuple(x.time("select", "menu") for x in trips)),
     ]
 
 
@@ -192,8 +228,32 @@ def preview(page: Page, loop: str, repeats: int) -> Latency:
     return Latency("preview a step", 150, tuple(samples))
 
 
+def new_edits(page: Page, loop: str, repeats: int) -> list[Latency]:
+    """Split a loop by another factor each time, which leads to a new state, and undo that."""
+    select_loop(page, loop)
+    split = step(page, "split")
+    split.locator(".tw-step-name").click()
+    trips: list[Trips] = []
+    for k in range(repeats):
+        split.get_by_label("factors", exact=True).fill(f"(None, {2 + k})")
+        expect(split.locator(".tw-form-status")).to_have_text("Legal")
+        Trips.read(page)
+        page.keyboard.press("Enter")
+        page.evaluate(ANSWERED, ["apply", "menu"])
+        trips.append(Trips.read(page))
+        page.locator(".tw-root").get_by_role("button", name="Undo").click()
+        page.evaluate(ANSWERED, ["navigate"])
+        select_loop(page, loop)
+    split.locator(".tw-step-name").click()
+    menus = tuple(x.time("apply", "menu") for x in trips)
+    return [
+        Latency("apply a new split: panes", 200, tuple(x.time("apply") for x in trips)),
+        Latency("apply a new split: panes and menu", 300, menus),
+    ]
+
+
 def edits(page: Page, loop: str, name: str, repeats: int) -> list[Latency]:
-    """Apply and undo a step repeatedly."""
+    """Apply and undo a step repeatedly, which leads to the same two states."""
     applied: list[float] = []
     menus: list[float] = []
     undone: list[float] = []
@@ -201,10 +261,10 @@ def edits(page: Page, loop: str, name: str, repeats: int) -> list[Latency]:
         select_loop(page, loop)
         Trips.read(page)
         apply(page, name)
-        page.evaluate(ANSWERED, ["apply", "suggest"])
+        page.evaluate(ANSWERED, ["apply", "menu"])
         trips = Trips.read(page)
         applied.append(trips.time("apply"))
-        menus.append(trips.time("apply", "suggest"))
+        menus.append(trips.time("apply", "menu"))
         page.locator(".tw-root").get_by_role("button", name="Undo").click()
         page.evaluate(ANSWERED, ["navigate"])
         undone.append(Trips.read(page).time("navigate"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.latency import KERNEL, edits, outer_loops, select
+from tests.browser.latency import KERNEL, edits, outer_loops, select_again
 from tests.browser.test_first_minutes import picture
 from tests.browser.workbench import apply, code, open_function, select_loop, step
 
@@ -83,7 +83,7 @@ def test_manual_schedule(page: Page) -> None:
 def test_edit_latency(page: Page) -> None:
     loops = outer_loops(page)
     timed = [
-        *select(page, loops, 15),
+        *select_again(page, loops, 15),
         *edits(page, loops[0], "split", 15),
         *edits(page, loops[0], "specialize", 15),
     ]

@@ -30,12 +30,9 @@ class Recording:
     requests: list[dict[str, object]] = field(default_factory=list)
 
     def send(self, type_: str, **fields: object) -> Update:
-        """Send a request; like a page, ask for the menu after a selection."""
+        """Send a request, and return the answer."""
         self.requests.append({"type": type_, **fields})
-        update = self.client.send(type_, **fields)
-        if type_ == "select":
-            self.send("suggest")
-        return update
+        return self.client.send(type_, **fields)
 
     @property
     def head(self) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tilewright.workbench.jobs import JobCanceledError, Jobs, Progress
+from tilewright.workbench.protocol import Document
+from tilewright.workbench.serialization import update_to_plain
+from tilewright.workbench.short_turns import INTERVAL
 
 if TYPE_CHECKING:
     from tests.workbench.conftest import Client
@@ -64,3 +68,56 @@ def test_a_part_of_a_job_is_canceled_with_it() -> None:
     whole.cancel()
     with pytest.raises(JobCanceledError):
         part(0.6, "more")
+
+
+def test_progress_is_reported_apart_from_the_end() -> None:
+    calls: list[str] = []
+    jobs = Jobs(
+        lambda: calls.append("changed"),
+        lambda _title, _error: None,
+        lambda: calls.append("reported"),
+    )
+    jobs.start("title", lambda progress: progress(0.5, "half"))
+    jobs.wait(5)
+    assert calls == ["reported", "changed"]
+
+
+def test_a_report_of_progress_sends_the_jobs_only(matmul: Client) -> None:
+    reported, release = threading.Event(), threading.Event()
+
+    def work(progress: Progress) -> None:
+        matmul.session.view.saved = Document("a.py", "python", "text")
+        progress(0.5, "half")
+        reported.set()
+        release.wait(5)
+
+    matmul.session.jobs.start("title", work)
+    assert reported.wait(5)
+    update = next(u for u, _ in reversed(matmul.received) if u.jobs)
+    assert [(job.progress, job.message) for job in update.jobs or []] == [(0.5, "half")]
+    sections = update_to_plain(update).keys() - {"version", "client", "reply", "revision"}
+    assert sections == {"server_ms", "jobs"}
+    release.set()
+    matmul.session.jobs.wait(5)
+    last = next(u for u, _ in reversed(matmul.received) if u.jobs)
+    assert [job.state for job in last.jobs or []] == ["done"]
+    assert any(u.document is not None for u, _ in matmul.received)
+    revisions = [u.revision for u, _ in matmul.received]
+    assert revisions == list(range(1, len(revisions) + 1))
+
+
+def test_threads_take_short_turns_while_jobs_run() -> None:
+    """A job that computes lets the threads of a request run sooner than usual."""
+    usual, seen, both = sys.getswitchinterval(), list[float](), threading.Barrier(2)
+    jobs = Jobs(lambda: None, lambda _title, _error: None)
+
+    def work(_progress: Progress) -> None:
+        both.wait(5)
+        seen.append(sys.getswitchinterval())
+        both.wait(5)
+
+    for _ in range(2):
+        jobs.start("title", work)
+    jobs.wait(5)
+    assert seen == pytest.approx([min(usual, INTERVAL)] * 2)
+    assert sys.getswitchinterval() == pytest.approx(usual)

@@ -122,8 +122,8 @@ def test_only_changed_elements_of_lists_are_sent(network: Client) -> None:
     network.send("open", function="twice")
     network.select_loop("j", "twice")
     network.apply("unroll")
-    raw, _ = network.raw[-1]
-    whole, _ = network.received[-1]
+    pairs = zip(reversed(network.raw), reversed(network.received), strict=True)
+    raw, whole = next((raw, whole) for (raw, _), (whole, _) in pairs if raw.history is not None)
     assert raw.history is not None
     assert whole.history is not None
     assert (raw.history.keep, len(raw.history.nodes), len(whole.history.nodes)) == (1, 1, 2)

@@ -70,7 +70,9 @@ def test_selection_is_answered_before_its_menu_and_without_text(matmul: Client) 
     assert update.selected.selection.name == "j"
     assert [r.name for r in update.selected.path] == ["matmul", "i"]
     assert update.selected.properties["extent"] == "24"
-    menu = matmul.send("suggest").menu
+    following = next(u for u, _ in reversed(matmul.received) if u.menu is not None)
+    menu = following.menu
+    assert following.reply == 0
     assert menu is not None
     assert menu.state == matmul.session.schedule.head.id
     assert menu.selection == update.selected.selection

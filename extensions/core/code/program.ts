@@ -93,8 +93,7 @@ export class ProgramText {
     const before = this.display;
     const { pane, selected } = display;
     this.display = display;
-    const text = pane.lines.join("\n");
-    const changes = before?.pane === pane ? null : changeOf(this.view.state.doc.toString(), text);
+    const changes = before?.pane === pane ? null : changeOf(this.view.state.doc.toString(), pane.lines.join("\n"));
     if (changes || before === null || !same(before, display)) {
       const shown = this.view.state.field(shownField, false);
       const hovered = shown?.pane === pane ? this.hovered : null;

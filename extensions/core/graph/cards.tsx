@@ -1,12 +1,12 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { memo } from "../ui/memo";
+import { differs, memo } from "../ui/memo";
 import type { Heat } from "../overlay";
 import type { GraphView as Graph } from "../protocol";
 import type { Area } from "./camera";
 import { kernelsOf, type Coloring, type Figure } from "./coloring";
 import type { Card, Folded } from "./fold";
-import { routePath, type Layout, type Placed } from "./layout";
+import { routePath, type Layout, type Placed, type Route } from "./layout";
 import { clipped, isSmall } from "./sizes";
 import { overlaps, portsOf, routesIn, type Ports } from "./visible";
 
@@ -45,32 +45,64 @@ export const Cards = memo(function Cards(props: CardsProps): JSX.Element {
   const { shown, layout, chosen, part, tabStop } = props;
   const routes = useMemo(() => routesIn(layout.routes, part), [layout, part]);
   const ports = useMemo(() => portsOf(layout.ports), [layout]);
-  const isShown = (card: Card, index: number): boolean => {
-    const place = layout.boxes.get(card.key);
-    return index === tabStop || chosen.has(card.key) || (place !== undefined && overlaps(part, place));
-  };
+  const near = useMemo(() => cardsIn(shown, layout, part), [shown, layout, part]);
+  const isOther = ({ key }: Card, index: number): boolean => (index === tabStop || chosen.has(key)) && !near.has(index);
+  const others = part === null ? [] : shown.cards.flatMap((card, index) => (isOther(card, index) ? [index] : []));
+  const indices = others.length === 0 ? [...near] : [...near, ...others].sort((one, other) => one - other);
   return (
     <>
       <g aria-hidden="true">
-        {routes.map(({ edge, points }) => (
-          <path
-            key={`${edge.from}>${edge.to}`}
-            class={`tw-edge${chosen.has(edge.from) || chosen.has(edge.to) ? " is-near" : ""}`}
-            d={routePath(points)}
-          />
+        {routes.map((route) => (
+          <EdgeLine key={`${route.edge.from}>${route.edge.to}`} route={route} isNear={chosen.has(route.edge.from) || chosen.has(route.edge.to)} />
         ))}
       </g>
-      {shown.cards.map((card, index) =>
-        isShown(card, index) ? <CardShape key={card.key} {...props} card={card} index={index} ports={ports.get(card.key)} /> : null,
-      )}
+      {indices.map((index) => {
+        const card = shown.cards[index];
+        return card ? <CardNode key={card.key} {...props} card={card} index={index} ports={ports.get(card.key)} /> : null;
+      })}
     </>
   );
+});
+
+/** Return the numbers of the cards that are near a part of the layout. */
+function cardsIn({ cards }: Folded, { boxes }: Layout, part: Area | null): ReadonlySet<number> {
+  const isNear = (card: Card): boolean => {
+    const place = boxes.get(card.key);
+    return place !== undefined && overlaps(part, place);
+  };
+  return new Set(cards.flatMap((card, index) => (isNear(card) ? [index] : [])));
+}
+
+const EdgeLine = memo(function EdgeLine({ route, isNear }: { readonly route: Route; readonly isNear: boolean }): JSX.Element {
+  const path = useMemo(() => routePath(route.points), [route]);
+  return <path class={`tw-edge${isNear ? " is-near" : ""}`} d={path} />;
 });
 
 interface CardProps extends CardsProps {
   readonly card: Card;
   readonly index: number;
   readonly ports: Ports | undefined;
+}
+
+/** The properties of the diagram of which a card shows a part of its own, or nothing. */
+const SHARED = new Set(["graph", "selected", "layout", "part", "chosen", "found", "linked", "openFunction", "tabStop"]);
+
+/** A card, which is rendered again only if its own part of the properties changes. */
+const CardNode = memo(CardShape, (before, now) => {
+  const last = ownPart(before);
+  return differs(before, now, SHARED) || ownPart(now).some((value, index) => value !== last[index]);
+});
+
+/** Return the values for one card of the properties that all cards share. */
+function ownPart({ card, index, layout, chosen, found, linked, openFunction, tabStop }: CardProps): readonly unknown[] {
+  return [
+    layout.boxes.get(card.key),
+    index === tabStop,
+    chosen.has(card.key),
+    found?.has(card.key),
+    linked.size > 0 && card.members.some((node) => node.origins.some((origin) => linked.has(origin))),
+    card.members.some((node) => node.callee !== "" && node.callee === openFunction),
+  ];
 }
 
 function CardShape(props: CardProps): JSX.Element | null {
@@ -163,8 +195,12 @@ function PortMarks({ ports, place, shown }: { ports: Ports; place: Placed; shown
   );
 }
 
-function nameOf({ cards }: Folded, key: string): string {
-  const card = cards.find((other) => other.key === key);
+const byKey = new WeakMap<Folded, ReadonlyMap<string, Card>>();
+
+function nameOf(shown: Folded, key: string): string {
+  const cards = byKey.get(shown) ?? new Map(shown.cards.map((card) => [card.key, card]));
+  byKey.set(shown, cards);
+  const card = cards.get(key);
   return card?.kind === "group" ? card.title : (card?.members[0]?.name ?? key);
 }
 

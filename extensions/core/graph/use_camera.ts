@@ -81,9 +81,10 @@ export function useCamera(props: CameraProps): readonly [boolean, Area | null] {
   return [overflows, partToRender(layout, near)];
 }
 
-function chosenArea({ shown, chosen, layout }: CameraProps): Area | null {
-  const card = shown.cards.find(({ key }) => chosen.has(key));
-  return (card && layout.boxes.get(card.key)) ?? null;
+/** Return the area of the card with the selection, null without one. */
+function chosenArea({ chosen, layout }: CameraProps): Area | null {
+  for (const key of chosen) return layout.boxes.get(key) ?? null;
+  return null;
 }
 
 /** Return a card if it is visible, else the first one that is, else the card; parts of large cards suffice. */

@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { useWatch } from "../observable";
 import type { GraphCosts } from "../protocol";
 import type { State, Store } from "../store";
@@ -31,8 +31,8 @@ export function useCosts(store: Store, kind: HeatKind): Costs {
     else if (kind !== "time" && name !== "") ask(store, kind, [kind, name, head, sizes].join("\n"));
   }, [store, kind, name, head, sizes, alive]);
   const costs = received?.kind === kind && received.function === name ? received : null;
-  if (!alive) return { costs, status: costs ? "" : "not known without the Jupyter kernel" };
-  return { costs, status: costs?.state === head ? "" : "counting…" };
+  const status = alive ? (costs?.state === head ? "" : "counting…") : costs ? "" : "not known without the Jupyter kernel";
+  return useMemo(() => ({ costs, status }), [costs, status]);
 }
 
 /** Return the sample sizes of the graph as text, to compare them. */

@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { memo } from "../ui/memo";
 import type { Heat } from "../overlay";
 import type { GraphView as Graph } from "../protocol";
 import { nextIndex } from "../ui/roving";
@@ -17,7 +18,7 @@ import { boxOf, useFonts } from "./sizes";
 import { useCamera, useHint, type Ref } from "./use_camera";
 import type { Costs } from "./use_costs";
 
-interface GraphProps {
+export interface GraphProps {
   readonly graph: Graph;
   readonly heat: Heat | null;
   readonly costs: Costs;
@@ -47,11 +48,14 @@ export function GraphDiagram(props: GraphProps): JSX.Element {
   const toggled = useRef("");
   const camera = useRef<Camera | null>(null);
   const goTo = useRef<(index: number) => void>(() => undefined);
-  const toggle = (key: string): void => {
+  const flip = useRef<(key: string) => void>(() => undefined);
+  flip.current = (key) => {
     toggled.current = key;
     keep((before) => ({ ...before, folds: { ...before.folds, [key]: !isFolded(initial, changed, key) } }));
   };
-  const open = [...namespaces(graph)]
+  const toggle = useCallback((key: string) => flip.current(key), []);
+  const counts = useMemo(() => namespaces(graph), [graph]);
+  const open = [...counts]
     .filter(([key, count]) => count > 1 && !isFolded(initial, changed, key))
     .map(([key]) => key);
   useLayoutEffect(() => {
@@ -236,3 +240,6 @@ function matches(card: Card, query: string): boolean {
     `${node.name} ${node.op} ${node.callee} ${node.path.join("/")}`.toLowerCase();
   return card.title.toLowerCase().includes(query) || card.members.some((node) => words(node).includes(query));
 }
+
+/** The diagram, which is rendered again only if one of its properties changes. */
+export const Diagram = memo(GraphDiagram);

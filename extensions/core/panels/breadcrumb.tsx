@@ -1,15 +1,19 @@
 import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
 import { callsOf, commonNamespaces } from "../graph/namespaces";
 import { useWatch } from "../observable";
-import type { FunctionItem } from "../protocol";
-import type { State, Store } from "../store";
+import type { Heat } from "../overlay";
+import type { FunctionItem, GraphView } from "../protocol";
+import type { Store } from "../store";
 
 /** The position of the open function in the graph: its caller, the namespaces of its calls, and the list of functions. */
 export function Breadcrumb({ store }: { store: Store }): JSX.Element {
   const functions = useWatch(store.state, (state) => state.functions);
   const open = useWatch(store.state, (state) => state.open);
-  const graph = useWatch(store.state, (state) => state.graph?.function ?? "");
-  const path = useWatch(store.state, pathOf);
+  const view = useWatch(store.state, (state) => state.graph);
+  const heat = useWatch(store.state, (state) => state.heat);
+  const graph = view?.function ?? "";
+  const path = useMemo(() => pathOf(open, view, heat), [open, view, heat]);
   const separator = <span class="tw-position-separator" aria-hidden="true">›</span>;
   return (
     <nav class="tw-position" aria-label="Position of the function">
@@ -32,7 +36,7 @@ export function Breadcrumb({ store }: { store: Store }): JSX.Element {
   );
 }
 
-function pathOf({ open, graph, heat }: State): string {
+function pathOf(open: string, graph: GraphView | null, heat: Heat | null): string {
   if (!graph || graph.function === open) return "";
   return commonNamespaces(callsOf(open, graph.nodes, heat)).join(" › ");
 }

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useWatch } from "../observable";
 import type { History, HistoryNode } from "../protocol";
 import type { Store } from "../store";
+import { memo } from "../ui/memo";
 import { reveal } from "../ui/reveal";
 import { focusRoving, nextIndex } from "../ui/roving";
 import { useDraft } from "../use_view";
@@ -57,7 +58,7 @@ export function HistoryPanel({ store }: { store: Store }): JSX.Element {
       {rows.map((row, index) => (
         <HistoryRow
           key={row.node.key}
-          row={row}
+          node={row.node}
           index={index}
           indent={lanes * LANE + 12}
           isHead={row.node.key === history.head}
@@ -109,7 +110,7 @@ function NoteField({ node, number, store }: { node: HistoryNode; number: number;
 export const historyPanel: Panel = { key: "history", title: "History", view: HistoryPanel, section: "history" };
 
 interface RowProps {
-  readonly row: Row;
+  readonly node: HistoryNode;
   readonly index: number;
   readonly indent: number;
   readonly isHead: boolean;
@@ -117,8 +118,8 @@ interface RowProps {
   readonly store: Store;
 }
 
-function HistoryRow({ row, index, indent, isHead, tabStop, store }: RowProps): JSX.Element {
-  const { node } = row;
+/** A state; one that did not change is not rendered again after a move of the head. */
+const HistoryRow = memo(function HistoryRow({ node, index, indent, isHead, tabStop, store }: RowProps): JSX.Element {
   const records = useWatch(store.state, (state) => state.records);
   const go = (): void => store.navigate("jump", node.key);
   return (
@@ -156,7 +157,7 @@ function HistoryRow({ row, index, indent, isHead, tabStop, store }: RowProps): J
       </span>
     </div>
   );
-}
+});
 
 /** Assign lanes to branches: the first child continues its parent's lane, others start new lanes. */
 function arrange(nodes: History["nodes"]): Row[] {

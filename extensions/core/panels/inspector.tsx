@@ -6,7 +6,8 @@ import { Icon, type IconName } from "../ui/icons";
 import { OtherSteps } from "./other_steps";
 import { CompiledKernel, FirstStepNote } from "./rule";
 import { Step } from "./step";
-import { groups, matches } from "./suggestions";
+import { groups, matches, type Suggestions } from "./suggestions";
+import { memo } from "../ui/memo";
 import { useEntry } from "../use_view";
 
 const SYMBOLS: Readonly<Record<Handle["kind"], IconName>> = {
@@ -20,18 +21,12 @@ const SYMBOLS: Readonly<Record<Handle["kind"], IconName>> = {
 /** The selection with its legal steps, and its illegal steps with their problems. */
 export function Inspector({ store }: { store: Store }): JSX.Element {
   const selected = useWatch(store.state, (state) => state.selected);
-  const menu = useWatch(store.state, (state) => state.menu);
   const current = useWatch(store.state, hasMenu);
   const [query, setQuery] = useEntry("fields", "steps", "");
   const compiled = useWatch(store.state, (state) => state.rule?.status === "compiled");
   const alive = useWatch(store.state, (state) => state.alive);
   const { selection } = selected;
   if (selection === null) return compiled ? <CompiledKernel store={store} /> : <NoSelection alive={alive} />;
-  const suggestions = menu?.suggestions ?? [];
-  const scope = `${selection.kind} ${selection.function} ${String(selection.uid)}`;
-  const wanted = suggestions.filter((suggestion) => matches(suggestion, query));
-  const legal = groups(wanted.filter((suggestion) => suggestion.applicable));
-  const illegal = groups(wanted.filter((suggestion) => !suggestion.applicable));
   return (
     <div class="tw-inspector">
       <Selection selected={selected} store={store} />
@@ -47,30 +42,60 @@ export function Inspector({ store }: { store: Store }): JSX.Element {
       </label>
       <FirstStepNote store={store} function={selection.function} />
       <div class="tw-steps tw-scroll" aria-busy={!current}>
-        <h3 class="tw-heading">
-          Legal <span class="tw-count">{legal.length}</span>
-        </h3>
-        {legal.length === 0 ? <p class="tw-quiet">{current ? "No step is legal for the selection." : "Checking the steps…"}</p> : null}
-        <ul class="tw-step-list" aria-label="Legal steps">
-          {legal.map((family) => (
-            <Step key={family[0].step} suggestions={family} scope={scope} store={store} />
-          ))}
-        </ul>
-        {illegal.length > 0 ? (
-          <>
-            <h3 class="tw-heading">
-              Illegal <span class="tw-count">{illegal.length}</span>
-            </h3>
-            <ul class="tw-step-list" aria-label="Illegal steps">
-              {illegal.map((family) => (
-                <Step key={family[0].step} suggestions={family} scope={scope} store={store} />
-              ))}
-            </ul>
-          </>
-        ) : null}
-        {current ? <OtherSteps selection={selection} suggestions={suggestions} query={query} scope={scope} store={store} /> : null}
+        <Steps query={query} store={store} />
       </div>
     </div>
+  );
+}
+
+interface StepsProps {
+  readonly query: string;
+  readonly store: Store;
+}
+
+/** The steps of the last menu; until the one of a new selection arrives, they are those of the earlier selection. */
+const Steps = memo(function Steps({ query, store }: StepsProps): JSX.Element {
+  const menu = useWatch(store.state, (state) => state.menu);
+  if (menu === null) return <Legal count={0} store={store} />;
+  const { selection, suggestions } = menu;
+  const scope = [menu.state, selection.kind, selection.function, selection.uid].join(" ");
+  const wanted = suggestions.filter((suggestion) => matches(suggestion, query));
+  const legal = groups(wanted.filter((suggestion) => suggestion.applicable));
+  const illegal = groups(wanted.filter((suggestion) => !suggestion.applicable));
+  const list = (label: string, steps: readonly Suggestions[]): JSX.Element => (
+    <ul class="tw-step-list" aria-label={label}>
+      {steps.map((family) => (
+        <Step key={family[0].step} suggestions={family} scope={scope} store={store} />
+      ))}
+    </ul>
+  );
+  return (
+    <>
+      <Legal count={legal.length} store={store} />
+      {list("Legal steps", legal)}
+      {illegal.length > 0 ? (
+        <>
+          <h3 class="tw-heading">
+            Illegal <span class="tw-count">{illegal.length}</span>
+          </h3>
+          {list("Illegal steps", illegal)}
+        </>
+      ) : null}
+      <OtherSteps selection={selection} suggestions={suggestions} query={query} scope={scope} store={store} />
+    </>
+  );
+});
+
+/** The heading of the legal steps, with a note if there are none. */
+function Legal({ count, store }: { readonly count: number; readonly store: Store }): JSX.Element {
+  const current = useWatch(store.state, hasMenu);
+  return (
+    <>
+      <h3 class="tw-heading">
+        Legal <span class="tw-count">{count}</span>
+      </h3>
+      {count === 0 ? <p class="tw-quiet">{current ? "No step is legal for the selection." : "Checking the steps…"}</p> : null}
+    </>
   );
 }
 
@@ -83,7 +108,7 @@ function NoSelection({ alive }: { alive: boolean }): JSX.Element {
   );
 }
 
-function Selection({ selected, store }: { selected: Selected; store: Store }): JSX.Element | null {
+const Selection = memo(function Selection({ selected, store }: { readonly selected: Selected; readonly store: Store }): JSX.Element | null {
   const { selection } = selected;
   if (selection === null) return null;
   return (
@@ -113,4 +138,4 @@ function Selection({ selected, store }: { selected: Selected; store: Store }): J
       </dl>
     </header>
   );
-}
+});

@@ -6,7 +6,7 @@ import { CodeView } from "../code/view";
 import { useActions } from "../commands/use_command";
 import { heatKind } from "../graph/coloring";
 import { useCosts } from "../graph/use_costs";
-import { GraphDiagram } from "../graph/view";
+import { Diagram, type GraphProps } from "../graph/view";
 import { useWatch } from "../observable";
 import { originsOf, type PaneModel, type Span } from "../pane";
 import { Breadcrumb } from "./breadcrumb";
@@ -61,6 +61,7 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
   const linked = useLinked(store);
   const pane = useWatch(store.state, (state) => (graph ? paneOf(state, graph.function) : null));
   const selected = useSelected(store, graph?.function ?? "");
+  const actions = useMemo(() => graphActions(store), [store]);
   const tabs = [
     { key: "diagram", label: "Graph" },
     { key: "text", label: "Text" },
@@ -77,16 +78,14 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
         {graph === null ? (
           <p class="tw-quiet tw-pad">This module has no graph-level function.</p>
         ) : mode === "diagram" ? (
-          <GraphDiagram
+          <Diagram
             graph={graph}
             heat={heat}
             costs={costs}
             selected={selected}
             linked={linked}
             openFunction={open}
-            onSelect={(uid) => store.select({ kind: "binding", function: graph.function, uid })}
-            onHover={(uid) => store.hover.set(pointerOfNode(graph, uid))}
-            onOpen={(callee) => store.send({ type: "open", function: callee })}
+            {...actions}
           />
         ) : pane ? (
           <Code name="graph" store={store} pane={pane} linked={linked} positions={positions.current} tools={tools} />
@@ -94,6 +93,16 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
       </div>
     </section>
   );
+}
+
+/** Return the actions on the graph that a store has, which stay the same when it changes. */
+function graphActions(store: Store): Pick<GraphProps, "onSelect" | "onHover" | "onOpen"> {
+  const { state } = store;
+  return {
+    onSelect: (uid) => store.select({ kind: "binding", function: state.value.graph?.function ?? "", uid }),
+    onHover: (uid) => store.hover.set(state.value.graph && pointerOfNode(state.value.graph, uid)),
+    onOpen: (callee) => void store.send({ type: "open", function: callee }),
+  };
 }
 
 /** The open function as loop IR or graph IR, and after each stage of lowering. */
@@ -174,7 +183,15 @@ function useLinked(store: Store): ReadonlySet<string> {
   const selection = useWatch(store.state, (state) => state.selected);
   const panes = useWatch(store.state, (state) => state.panes);
   const selected = useMemo(() => originsOfSelection(store.state.value), [store, graph, selection, panes]);
-  return hover !== null && hover.size > 0 ? hover : selected;
+  const now = hover !== null && hover.size > 0 ? hover : selected;
+  const last = useRef(now);
+  // Adjacent loops have the same operations, for which nothing is rendered again.
+  if (!isSameSet(last.current, now)) last.current = now;
+  return last.current;
+}
+
+function isSameSet(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
+  return one === other || (one.size === other.size && [...one].every((item) => other.has(item)));
 }
 
 function originsOfSelection(state: State): ReadonlySet<string> {
@@ -187,6 +204,6 @@ function originsOfSelection(state: State): ReadonlySet<string> {
 }
 
 function pointerOfNode(graph: GraphView, uid: number | null): Pointer | null {
-  const node = graph.nodes.find((other) => other.uid === uid);
+  const node = uid === null ? undefined : graph.nodes.find((other) => other.uid === uid);
   return node ? { function: graph.function, uid: node.uid, origins: new Set(node.origins) } : null;
 }

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useWatch } from "../observable";
 import type { Checked, Suggestion } from "../protocol";
-import { hasMenu, type State, type Store } from "../store";
+import { hasMenu, type Store } from "../store";
 import { Icon } from "../ui/icons";
 import { useEntry } from "../use_view";
 import type { FormState } from "../view_state";
@@ -14,18 +14,13 @@ import { withValues, type Suggestions } from "./suggestions";
 
 interface StepProps {
   readonly suggestions: Suggestions;
-  /** The selection; entered values are for one selection. */
+  /** The selection and the state; entered values are for one of each. */
   readonly scope: string;
   readonly store: Store;
 }
 
 const UNCHANGED: Values = {};
 const EMPTY_FORM: FormState = { chosen: 0, values: {} };
-
-/** Return the name of the form of a step, which belongs to a selection at a state. */
-function formName({ history }: State, scope: string, entry: string): string {
-  return [history.head, scope, entry].join(" ");
-}
 
 /** Return whether a required parameter has no value, as those of steps that are not suggested. */
 function isIncomplete({ fields }: Suggestion, values: Values): boolean {
@@ -38,27 +33,28 @@ export function Step({ suggestions, scope, store }: StepProps): JSX.Element {
   // Suggestions of one step may be in both lists.
   const entry = applicable ? step : `${step} illegal`;
   const [open, setOpen] = useEntry("steps", entry, false);
-  const [form, setForm] = useEntry("forms", useWatch(store.state, (state) => formName(state, scope, entry)), EMPTY_FORM);
+  const [form, setForm] = useEntry("forms", `${scope} ${entry}`, EMPTY_FORM);
   const index = suggestions[form.chosen] ? form.chosen : 0;
   const suggestion = suggestions[index] ?? suggestions[0];
-  const outdated = useWatch(store.state, (state) => !hasMenu(state));
-  const busy = useWatch(store.state, (state) => state.waiting > 0);
+  const current = useWatch(store.state, (state) => open && hasMenu(state));
   // A closed step is applied as its row shows it.
   const values = (open ? form.values[index] : undefined) ?? UNCHANGED;
   // The match and the number of steps are computed only for an opened form, because they take long.
-  const [result, isPresent] = useCheck(store, suggestion, values, open && !outdated);
+  const [result, isPresent] = useCheck(store, suggestion, values, current);
   const checked: Checked | null = isPresent || values !== UNCHANGED ? result : null;
   const problems = checked ?? suggestion;
   const legal = problems.problems.length === 0 && !isIncomplete(suggestion, values);
   const type = (next: Values): void => setForm((before) => ({ ...before, values: { ...before.values, [index]: next } }));
-  const apply = (): void => store.apply(withValues(suggestion, values));
+  const apply = (): void => {
+    if (hasMenu(store.state.value)) store.apply(withValues(suggestion, values));
+  };
   const toggle = (): void => setOpen((before) => !before);
   const count = isPresent && result?.steps !== undefined ? result.steps : suggestion.steps;
   return (
     <li class={`tw-step${legal ? "" : " is-illegal"}${open ? " is-open" : ""}`} data-step={suggestion.step}>
       <div class="tw-step-head">
         <StepName suggestion={suggestion} steps={count} open={open} onToggle={toggle} />
-        {isIncomplete(suggestion, values) ? null : !legal ? <IllegalMark /> : open ? null : <Apply suggestion={suggestion} disabled={outdated || busy} onApply={apply} />}
+        {isIncomplete(suggestion, values) ? null : !legal ? <IllegalMark /> : open ? null : <Apply suggestion={suggestion} store={store} onApply={apply} />}
       </div>
       {legal || open ? <SuggestionChips suggestions={suggestions} chosen={suggestion} onChoose={(chosen) => setForm((before) => ({ ...before, chosen }))} /> : null}
       {open && values !== UNCHANGED ? null : <Problems list={problems} store={store} />}
@@ -87,11 +83,12 @@ export function Step({ suggestions, scope, store }: StepProps): JSX.Element {
 
 interface ApplyProps {
   readonly suggestion: Suggestion;
-  readonly disabled: boolean;
+  readonly store: Store;
   readonly onApply: () => void;
 }
 
-function Apply({ suggestion, disabled, onApply }: ApplyProps): JSX.Element {
+function Apply({ suggestion, store, onApply }: ApplyProps): JSX.Element {
+  const disabled = useWatch(store.state, (state) => state.waiting > 0 || !hasMenu(state));
   return (
     <button
       type="button"
