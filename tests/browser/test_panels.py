@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.test_first_minutes import PROGRAM as MODEL, button, picture
+from tests.browser.test_first_minutes import PROGRAM as MODEL, button, measure, picture
 from tests.browser.test_matmul import PROGRAM, violations
 from tests.browser.workbench import apply, code, select_loop, step, tab, theme
 
@@ -83,6 +83,32 @@ def test_the_graph_is_colored_by_costs(open_notebook: Callable[..., Page], root:
     page.keyboard.press("Enter")
     expect(choice).to_have_value("bytes")
     expect(kernel).to_have_attribute("aria-label", re.compile("Bytes moved .* KiB"))
+
+
+@pytest.mark.parametrize("width", [1440, 1000, 760])
+def test_the_bars_of_the_kernels_are_visible(
+    open_notebook: Callable[..., Page], width: int
+) -> None:
+    """A narrow panel leaves out the columns that another panel has."""
+    page = open_notebook("kernels.ipynb", [MODEL])
+    page.set_viewport_size(WIDE)
+    measure(page)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.wait_for_selector(f".tw-root.is-{'medium' if width == 1440 else 'narrow'}")
+    more = page.get_by_role("tablist", name="Panes").get_by_role("tab", name="More")
+    if more.count():
+        more.click()
+    tab(page, "Kernels")
+    page.get_by_label("Bars of the kernels").select_option("FLOPs")
+    row = page.locator(".tw-kernels tbody tr", has_text="fused_matmul_gelu")
+    expect(row).to_contain_text("MFLOP")
+    area = page.locator(".tw-kernels-scroll").bounding_box()
+    assert area is not None
+    for part in (page.get_by_label("Bars of the kernels"), row.locator(".tw-bar-text")):
+        box = part.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= area["x"] + area["width"]
+    picture(page, f"kernels-{width}")
 
 
 SORT = '''

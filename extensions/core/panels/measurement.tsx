@@ -61,6 +61,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
       ) : null}
       <div class="tw-measurement">
       <Total measurement={measurement} />
+      <div class="tw-kernels-scroll">
       <table class="tw-table tw-kernels">
         <caption>Kernels, slowest first; shares of the time are of the {measurement.outside > 0 ? "call" : "kernels"}</caption>
         <thead>
@@ -69,7 +70,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
             <th scope="col" class="tw-right">
               Calls
             </th>
-            <th scope="col" class="tw-right">
+            <th scope="col" class="tw-right tw-per-call">
               Per call
             </th>
             <th scope="col" class="tw-right">
@@ -77,13 +78,13 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
             </th>
             {rated ? (
               <>
-                <th scope="col" class="tw-right" title="Operations on elements per second">
+                <th scope="col" class="tw-right tw-rate" title="Operations on elements per second">
                   GFLOP/s
                 </th>
-                <th scope="col" class="tw-right" title="Bytes of all arguments per second">
+                <th scope="col" class="tw-right tw-rate" title="Bytes of all arguments per second">
                   GB/s
                 </th>
-                <th scope="col" class="tw-right" title="Share of the machine's peak that limits the kernel; see Roofline">
+                <th scope="col" class="tw-right tw-rate" title="Share of the machine's peak that limits the kernel; see Roofline">
                   % of roof
                 </th>
               </>
@@ -108,13 +109,13 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
                 {index === 0 && measurement.kernels.length > 1 ? <span class="tw-badge tw-slowest">Slowest</span> : null}
               </th>
               <td class="tw-mono tw-right">×{kernel.calls}</td>
-              <td class="tw-mono tw-right">{duration(kernel.microseconds / Math.max(1, kernel.calls))}</td>
+              <td class="tw-mono tw-right tw-per-call">{duration(kernel.microseconds / Math.max(1, kernel.calls))}</td>
               <td class="tw-mono tw-right">{duration(kernel.microseconds)}</td>
               {rated ? (
                 <>
-                  <td class="tw-mono tw-right">{rate(kernel.gflops)}</td>
-                  <td class="tw-mono tw-right">{rate(kernel.gbytes)}</td>
-                  <td class="tw-mono tw-right" title={kernel.bound === undefined ? "" : boundText(kernel.bound)}>
+                  <td class="tw-mono tw-right tw-rate">{rate(kernel.gflops)}</td>
+                  <td class="tw-mono tw-right tw-rate">{rate(kernel.gbytes)}</td>
+                  <td class="tw-mono tw-right tw-rate" title={kernel.bound === undefined ? "" : boundText(kernel.bound)}>
                     {kernel.roof === undefined ? "" : percent(kernel.roof)}
                   </td>
                 </>
@@ -126,14 +127,15 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
             <tr class="tw-outside">
               <th scope="row">outside of kernels</th>
               <td />
-              <td />
+              <td class="tw-per-call" />
               <td class="tw-mono tw-right">{duration(measurement.outside)}</td>
-              {rated ? <td colSpan={3} /> : null}
+              {rated ? <td colSpan={3} class="tw-rate" /> : null}
               {kind === "time" ? <Share figure={shareOf(measurement.outside / measurement.total)} /> : <td />}
             </tr>
           ) : null}
         </tbody>
       </table>
+      </div>
       </div>
       {measurement.total > measurement.median ? (
         <p class="tw-conditions tw-pad">

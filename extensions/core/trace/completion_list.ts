@@ -66,7 +66,7 @@ function keysOf(source: Source, listOf: (state: EditorState) => List | null): re
   const open: Command = (view) => {
     if (view.state.readOnly) return false;
     const found = source(view.state);
-    view.dispatch({ effects: show.of(found && { ...found, active: 0 }) });
+    view.dispatch({ effects: show.of(found && { ...found, active: 0 }), scrollIntoView: true });
     return true;
   };
   const withList = (action: (view: EditorView, list: List) => void): Command => (view) => {
@@ -195,7 +195,10 @@ class Popup implements PluginValue {
     const height = Math.min(this.box.scrollHeight + 2, MAX_HEIGHT);
     const isBelow = height <= below || below >= above;
     const left = Math.max(MARGIN, Math.min(at.left, window.innerWidth - this.box.offsetWidth - MARGIN));
-    return { left, top: isBelow ? at.bottom : Math.max(MARGIN, at.top - Math.min(height, above)), height: isBelow ? below : above };
+    const top = isBelow ? at.bottom : at.top - Math.min(height, above);
+    // The cursor itself may be outside of the window.
+    const lowest = window.innerHeight - MARGIN - Math.min(height, Math.max(below, above));
+    return { left, top: Math.max(MARGIN, Math.min(top, lowest)), height: isBelow ? below : above };
   }
 
   private write(at: Position | null): void {
