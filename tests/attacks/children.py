@@ -11,9 +11,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-IS_LONG = os.environ.get("TILEWRIGHT_PROFILE") == "fuzz"
-"""Whether the attacks take minutes, as in `make fuzz`, and not seconds."""
-
 PATIENCE = 120.0
 """The time in seconds after which a process counts as hanging."""
 

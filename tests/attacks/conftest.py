@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.attacks.children import IS_LONG
+from tests.amounts import IS_LONG
 
 
 @pytest.fixture(scope="session")

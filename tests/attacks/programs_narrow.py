@@ -7,7 +7,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from tests.attacks.children import IS_LONG
+from tests.amounts import IS_LONG
 from tests.attacks.loop_programs import program
 from tests.fuzz.program import Indices
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.attacks.children import IS_LONG, run_child
+from tests.amounts import IS_LONG
+from tests.attacks.children import run_child
 
 CASES = {
     "few descriptors": ("limit('NOFILE', 10)", "WorkerStartError"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.attacks.children import IS_LONG, run_child
+from tests.amounts import IS_LONG
+from tests.attacks.children import run_child
 
 
 def test_large_numbers_of_calls_and_compilations() -> None:

@@ -33,6 +33,8 @@ from tests.attacks.loop_programs import REGISTERED
 from tests.codegen.kernels import LEVELS
 from tests.fuzz import oracles
 
+pytestmark = pytest.mark.slow
+
 TARGETS = (*LEVELS, "simt")
 
 

@@ -89,9 +89,9 @@ def inputs(batch: int, length: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def expected() -> np.ndarray:
+def expected(shapes: Sequence[tuple[int, int]]) -> np.ndarray:
     """Return the results of the interpreter, concatenated."""
-    results = [r for shape in SHAPES for r in run_graph(module(), inputs(*shape))]
+    results = [r for shape in shapes for r in run_graph(module(), inputs(*shape))]
     return np.concatenate([np.asarray(r, np.float32).reshape(-1) for r in results])
 
 
@@ -156,23 +156,24 @@ def run(command: Sequence[str], out: Path, repeats: int, shapes: Sequence[tuple[
     return done.stdout
 
 
-def measured(name: str, part: Part, work: Path) -> dict[str, float]:
+def measured(
+    name: str, part: Part, work: Path, shapes: Sequence[tuple[int, int]] = SHAPES
+) -> dict[str, float]:
     """Export, run, compare, and time one part."""
     begin = perf_counter()
     made = tw.export(module(), work / "model", target=part.target, kind=part.kind, name="minilm")
     exported = perf_counter() - begin
     command, out = part.command(made.directory), work / "out"
-    call = float(run(command, out, part.repeats, SHAPES))
-    got = np.fromfile(out, np.float32)
-    same = got.shape == expected().shape
-    error = float(np.abs(got - expected()).max()) if same else np.inf
+    call = float(run(command, out, part.repeats, shapes))
+    got, wanted = np.fromfile(out, np.float32), expected(shapes)
+    error = float(np.abs(got - wanted).max()) if got.shape == wanted.shape else np.inf
     if not error <= BOUND:
         message = f"{name}: the error is {error}, the bound is {BOUND}"
         raise ArithmeticError(message)
     first: list[float] = []
     for _ in range(part.starts):
         begin = perf_counter()
-        run(command, out, 0, SHAPES[-1:])
+        run(command, out, 0, shapes[-1:])
         first.append(perf_counter() - begin)
     suffixes = (".so", ".a", ".o", ".wasm")
     code = next(size for file, size in made.files.items() if file.endswith(suffixes))

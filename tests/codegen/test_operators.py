@@ -19,6 +19,8 @@ from tilewright.ir.symbolic import as_expr
 from tests.ir.graph.cases import CASES, Case, T
 from tests.ir.graph.test_operators import Program, close, flat
 
+pytestmark = pytest.mark.slow
+
 
 def with_sizes(case: Case) -> Program:
     """A case in a function that has its symbols as whole dimensions of one more parameter."""

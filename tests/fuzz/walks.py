@@ -427,9 +427,9 @@ def times(problem: Problem, among: Sequence[Problem]) -> int:
     return sum((p.requirement, p.message) == (problem.requirement, problem.message) for p in among)
 
 
-def complete(walk: Walk) -> bool:
+def complete(walk: Walk, counted: int = COUNTED) -> bool:
     """Return whether a walk has enough accepted steps of enough families."""
-    return len(walk.counted) >= COUNTED and len(families_of(walk.counted)) >= GROUPS
+    return len(walk.counted) >= counted and len(families_of(walk.counted)) >= GROUPS
 
 
 def walked(seed: int, family: str = "", goal: str = "") -> Walk:
@@ -506,7 +506,7 @@ def _is_hopeless(walk: Walk) -> bool:
     return not tally.accepted[goal] and rejected > HOPELESS
 
 
-def advance(walk: Walk) -> None:
+def advance(walk: Walk, counted: int = COUNTED) -> None:
     """Try steps until the walk is complete, or the number of attempts is exhausted."""
     rng, goal = walk.rng, walk.goal
     if goal == "tensorize":
@@ -518,8 +518,8 @@ def advance(walk: Walk) -> None:
     elif walk.target == SIMT:
         plan = rng.choice([_by_rule, _by_rule, plans.bind, plans.bind, plans.bind, _leave])
         plan(walk)
-    length = rng.choice([COUNTED, COUNTED, COUNTED + 2, COUNTED + 6])
-    while not complete(walk) or len(walk.counted) < length:
+    length = rng.choice([counted, counted, counted + 2, counted + 6])
+    while not complete(walk, counted) or len(walk.counted) < length:
         if walk.tally.attempts >= ATTEMPTS:
             break
         take(walk)

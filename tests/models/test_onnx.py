@@ -18,7 +18,7 @@ from tests.ir.importers.models import (
 )
 from tests.ir.importers.onnx_models import save_bert, save_llama, save_traced_bert
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 
 EXPORTERS = {"exported": save_bert, "traced": save_traced_bert}
 LLAMA_SIZES = [(1, 1, 5), (2, 3, 5), (1, 7, 1), (3, 2, 9), (1, 16, 4)]

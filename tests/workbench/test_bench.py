@@ -18,6 +18,8 @@ from tests.waiting import processes, wait_until_busy
 if TYPE_CHECKING:
     from tests.workbench.conftest import Client
 
+pytestmark = pytest.mark.slow
+
 
 def test_compile_checks_against_the_interpreter(matmul: Client) -> None:
     matmul.select_loop("j")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from tilewright.codegen.llvm import emit_module, image
@@ -44,6 +46,7 @@ from tilewright.ir.thread.operations import OPERATIONS
 from tilewright.ir.thread.types import SHARED_POINTER, VectorType
 from tilewright.target.target import GPU_ARCHS, Target
 
+from tests.amounts import covering
 from tests.codegen.llvm.gpu import INDEX, THREAD, N, X, Y, assembled, kernel, ptx
 
 F32, F32X4 = VectorType(f32), VectorType(f32, 4)
@@ -166,8 +169,18 @@ def functions_of(dtype, lanes: int):
             yield function.name, apply_function(function.name, operands, Code(before)), before
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
-@pytest.mark.parametrize("dtype", [*FLOATS, i8, i32, u64], ids=str)
+ARCHS = ("sm_75", "sm_80", "sm_90a")
+"""Architectures with different instructions for numbers of 16 bits."""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "arch"),
+    [
+        *itertools.product((f16, bf16), ARCHS),
+        *covering((f32, f64, i8, i32, u64), ARCHS),
+    ],
+    ids=str,
+)
 def test_every_function_of_every_type_is_assembled(dtype, arch: str) -> None:
     functions = []
     for lanes in (1, 2):

@@ -15,7 +15,7 @@ from tilewright.ir.verify import violations
 from tilewright.schedules.primitives.graph.fuse_ops import FuseOps
 from tilewright.schedules.primitives.specialize.specialize import Specialize
 
-from tests.attacks.children import IS_LONG
+from tests.amounts import IS_LONG
 from tests.fuzz.graphs import plans, walks
 from tests.fuzz.graphs.cases import GraphCase, GraphMinimizer, fails, smaller
 from tests.fuzz.graphs.families import FAMILIES

@@ -13,6 +13,7 @@ from tilewright.ir.script import parse
 from tilewright.schedules import Schedule
 from tilewright.target.target import Target
 
+from tests.amounts import covering
 from tests.codegen.gpu import kernels
 from tests.codegen.gpu.running import agrees
 from tests.schedules.helpers import CHAIN, MATMUL, SCAN
@@ -389,8 +390,7 @@ RANGES = {
 }
 
 
-@pytest.mark.parametrize("form", ["product", "sums", "largest"])
-@pytest.mark.parametrize("name", RANGES)
+@pytest.mark.parametrize(("name", "form"), covering(RANGES, ["product", "sums", "largest"]))
 def test_rows_of_reductions_over_a_part_are_in_parallel(name: str, form: str) -> None:
     first, stop = RANGES[name]
     text = BANDS.replace("FIRST", first).replace("STOP", stop)

@@ -12,6 +12,7 @@ from tilewright.ir.loop.element_functions import FUNCTIONS, ElementFunction
 from tilewright.ir.thread.nodes import Const
 from tilewright.ir.thread.types import VectorType
 
+from tests.amounts import covering
 from tests.codegen.functions import ARRAYS, EXACT, apply, apply_all, elementwise, several
 from tests.codegen.kernels import BEST, LEVELS
 
@@ -52,8 +53,7 @@ def _same(found: np.ndarray, expected: np.ndarray, ulps: float) -> np.ndarray:
     return nan | ((wide == exact) | near) & (np.signbit(wide) == np.signbit(exact))
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(("dtype", "level"), covering(FLOATS, LEVELS), ids=str)
 def test_special_values_of_functions_of_one_float(dtype: DType, level: str) -> None:
     rows = [f for f in FUNCTIONS.values() if f.arity == 1 and f.accepts(dtype) and not f.predicate]
     cases = [(f, x, y) for f in rows for x, y in f.special]
