@@ -108,11 +108,12 @@ types: env
 web-test: $(STAMPS)/npm
 	cd extensions && npm run lint && npm run typecheck && npm test
 
-# Browser tests measure latencies, so no other tests run at the same time.
+# Tests that measure latencies run last, without other tests at the same time.
 python-test: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	CHROMIUM="$$(.ci/chromium)"; export CHROMIUM; \
 	$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=12 -m "not browser"; \
-	$(PY) -m pytest -q -m browser
+	$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=12 -m "browser and not alone"; \
+	$(PY) -m pytest -q --durations=12 -m alone
 
 fuzz: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not browser"

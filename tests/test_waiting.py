@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -47,6 +48,24 @@ def test_pauses_are_part_of_few_tests(root: Path) -> None:
     assert users | {"tests/waiting.py"} == PAUSING
 
 
+def short_timeouts(node: ast.AST) -> list[int]:
+    """Return the timeouts in milliseconds that a slow machine exceeds."""
+    named = (x for x in ast.walk(node) if isinstance(x, ast.keyword) and x.arg == "timeout")
+    timeouts = (x.value.value for x in named if isinstance(x.value, ast.Constant))
+    return [x for x in timeouts if isinstance(x, int) and 1_000 <= x < 60_000]
+
+
+def test_only_browser_tests_that_run_alone_have_short_timeouts(root: Path) -> None:
+    found = [
+        f"{path.name}: {node.name}"
+        for path in (root / "tests" / "browser").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and short_timeouts(node)
+        if "alone" not in "".join(map(ast.unparse, node.decorator_list))
+    ]
+    assert found == []
+
+
 def test_a_condition_is_polled_until_it_is_true() -> None:
     values = iter([0, 0, 7])
     assert wait_until(lambda: next(values), interval=0) == 7
@@ -63,6 +82,8 @@ def test_processor_time_of_processes() -> None:
         wait_until_busy(lambda: [process.pid, None], 0.1)
         assert cpu_seconds([process.pid]) >= 0.1
         assert process.pid in processes("tests.busy")
+        assert process.pid in processes("tests.busy", Path.cwd())
+        assert process.pid not in processes("tests.busy", Path.cwd().parent)
         process.kill()
     assert time.monotonic() - started < 60
     assert cpu_seconds([process.pid]) == 0

@@ -60,17 +60,20 @@ def wait_until_busy(
     wait_until(lambda: cpu_seconds(pids()) - before >= seconds, timeout)
 
 
-def processes(part: str) -> list[int]:
-    """Return the processes whose command line contains a text."""
+def processes(part: str, folder: Path | None = None) -> list[int]:
+    """Return the processes whose command line contains a text, and that run in a folder if given.
+
+    Other tests may run such processes at the same time, in other folders.
+    """
     found: list[int] = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
             try:
-                command = (folder / "cmdline").read_bytes().decode(errors="replace")
-            except (FileNotFoundError, ProcessLookupError):
+                command = (process / "cmdline").read_bytes().decode(errors="replace")
+                if part in command and (folder is None or (process / "cwd").samefile(folder)):
+                    found.append(int(process.name))
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
-            if part in command:
-                found.append(int(folder.name))
     return found
 
 

@@ -159,6 +159,7 @@ def selected(page: Page) -> Trips:
 def outer_loops(page: Page) -> list[str]:
     """Open a kernel of the model, and return the names of its two outer loops."""
     open_function(page, KERNEL)
+    page.locator(".tw-marker").nth(1).wait_for()
     names = page.locator(".tw-marker").evaluate_all("(all) => all.map((x) => x.dataset.name)")
     return [name for name in names if name][:2]
 

@@ -11,7 +11,16 @@ from playwright.sync_api import expect
 from tests.browser.lab import LOADED, READY, START
 from tests.browser.test_first_minutes import PROGRAM as MODEL, button, picture
 from tests.browser.test_matmul import PROGRAM, violations
-from tests.browser.workbench import code, select_loop, step, tab, theme
+from tests.browser.workbench import (
+    code,
+    frames,
+    open_function,
+    save,
+    select_loop,
+    step,
+    tab,
+    theme,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +30,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-CLEAN = "() => !window.jupyterapp.shell.currentWidget.context.model.dirty"
 CONNECTED = ".tw-root[data-connected=true]"
+ZOOM_IS_KEPT = r"""() => Object.entries(sessionStorage).some(
+    ([key, text]) => key.startsWith("tilewright:view:") && /"zoom":\d/.test(text)
+)"""
+"""Whether the storage of the browser has the zoom of a graph, which is written after a pause."""
+
 MEDIUM: ViewportSize = {"width": 1440, "height": 950}
 NARROW: ViewportSize = {"width": 760, "height": 950}
 WIDE: ViewportSize = {"width": 1900, "height": 1000}
@@ -30,13 +43,33 @@ WIDE: ViewportSize = {"width": 1900, "height": 1000}
 
 @pytest.fixture
 def page(open_notebook: Callable[..., Page]) -> Page:
-    page = open_notebook("commands.ipynb", [MODEL])
+    page = open_notebook([MODEL], "commands.ipynb")
     page.set_viewport_size(MEDIUM)
+    frames(page)
     return page
 
 
 def palette(page: Page) -> Locator:
     return page.get_by_role("dialog", name="Commands and functions")
+
+
+def open_palette(page: Page) -> Locator:
+    """Open the list of commands by keyboard, and return it when its search has the focus."""
+    page.keyboard.press("Alt+p")
+    return opened(page)
+
+
+def opened(page: Page) -> Locator:
+    field = palette(page).get_by_role("combobox", name="Find a command or a function")
+    expect(field).to_be_focused()
+    return palette(page)
+
+
+def run(page: Page, text: str, option: str) -> None:
+    """Type a text into the list of commands, and run the first command that is found."""
+    page.keyboard.type(text)
+    expect(palette(page).get_by_role("option").first).to_contain_text(option)
+    page.keyboard.press("Enter")
 
 
 def lower(page: Page) -> None:
@@ -46,10 +79,7 @@ def lower(page: Page) -> None:
 
 def test_palette_lists_and_runs_commands(page: Page, root: Path) -> None:
     code(page).click(position={"x": 200, "y": 30})
-    page.keyboard.press("Alt+p")
-    dialog = palette(page)
-    field = dialog.get_by_role("combobox", name="Find a command or a function")
-    expect(field).to_be_focused()
+    dialog = open_palette(page)
     expect(dialog.get_by_role("option", name="Redo")).to_contain_text("Ctrl+Shift+Z")
     expect(dialog.get_by_role("option", name="Redo")).to_contain_text("Nothing to redo")
     expect(dialog.get_by_role("option", name="Redo")).to_have_attribute("aria-disabled", "true")
@@ -63,21 +93,22 @@ def test_palette_lists_and_runs_commands(page: Page, root: Path) -> None:
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(code(page)).to_be_focused()
-    page.keyboard.press("Alt+p")
-    page.keyboard.type("find in")
-    expect(dialog.get_by_role("option").first).to_contain_text("Find in the text")
-    page.keyboard.press("Enter")
+    open_palette(page)
+    run(page, "find in", "Find in the text")
     expect(page.get_by_role("textbox", name="Find in the text")).to_be_focused()
     page.keyboard.press("Escape")
 
     # A panel, by arrow keys; the button of the toolbar opens the palette as well.
     button(page, "Commands and functions").click()
+    opened(page)
     page.keyboard.type("show")
-    option = dialog.get_by_role("option", name="Show History")
-    for _ in range(20):
-        if option.get_attribute("aria-selected") == "true":
-            break
+    options = dialog.get_by_role("option")
+    expect(options.first).to_contain_text("Show")
+    names = options.locator(".tw-palette-label").all_inner_texts()
+    for name in names[1 : names.index("Show History") + 1]:
         page.keyboard.press("ArrowDown")
+        selected = dialog.get_by_role("option", selected=True)
+        expect(selected.locator(".tw-palette-label")).to_have_text(name)
     picture(page, "palette-filtered")
     page.keyboard.press("Enter")
     expect(page.get_by_role("tab", name="History")).to_have_attribute("aria-selected", "true")
@@ -86,9 +117,8 @@ def test_palette_lists_and_runs_commands(page: Page, root: Path) -> None:
 
 def test_palette_opens_functions(page: Page) -> None:
     lower(page)
-    page.keyboard.press("Alt+p")
+    dialog = open_palette(page)
     page.keyboard.type("soft")
-    dialog = palette(page)
     expect(dialog.get_by_role("option")).to_have_count(1)
     dialog.get_by_role("option", name="softmax").click()
     expect(code(page)).to_contain_text("def fused_add_softmax(")
@@ -98,21 +128,22 @@ def test_palette_opens_functions(page: Page) -> None:
     page.wait_for_selector(".tw-root.is-narrow")
     tab(page, "More")
     button(page, "Commands and functions").click()
+    opened(page)
     page.keyboard.type("fused_matmul_gelu")
+    expect(dialog.get_by_role("option").first).to_contain_text("fused_matmul_gelu")
     picture(page, "palette-narrow")
     page.keyboard.press("Enter")
     expect(code(page)).to_contain_text("def fused_matmul_gelu(")
     expect(code(page)).to_be_visible()
     tab(page, "Steps")
     page.get_by_label("Filter steps").click()
-    page.keyboard.press("Alt+p")
-    page.keyboard.type("fold bodies")
-    page.keyboard.press("Enter")
+    open_palette(page)
+    run(page, "fold bodies", "Fold bodies")
     expect(page.locator(".tw-folded").first).to_be_visible()
 
 
 def test_keys_run_commands(open_notebook: Callable[..., Page]) -> None:
-    page = open_notebook("matmul.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM])
     page.set_viewport_size(MEDIUM)
     select_loop(page, "j")
     page.keyboard.press("Alt+ArrowDown")
@@ -146,7 +177,7 @@ def test_keys_run_commands(open_notebook: Callable[..., Page]) -> None:
 
 
 def test_menu_of_a_loop(open_notebook: Callable[..., Page]) -> None:
-    page = open_notebook("matmul.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM])
     page.set_viewport_size(MEDIUM)
     page.locator('.tw-marker[data-name="j"]').click(button="right")
     menu = page.get_by_role("menu", name="Text")
@@ -160,7 +191,7 @@ def test_menu_of_a_loop(open_notebook: Callable[..., Page]) -> None:
 def arrange(page: Page) -> None:
     """Choose tabs, open a form, type, fold a loop, and move a splitter."""
     lower(page)
-    page.locator(".tw-picker").select_option("fused_matmul_gelu")
+    open_function(page, "fused_matmul_gelu")
     select_loop(page, "j")
     page.get_by_label("Filter steps").click()
     page.keyboard.type("spl")
@@ -194,17 +225,11 @@ def check_arrangement(page: Page, height: str) -> None:
     expect(page.locator(".tw-folded")).to_have_count(1)
 
 
-def save(page: Page) -> None:
-    page.keyboard.press("Control+s")
-    page.wait_for_function(CLEAN)
-
-
 def test_view_survives_widths_a_reload_and_a_closed_notebook(page: Page) -> None:
     arrange(page)
     separator = page.get_by_role("separator", name="Height of the dock")
-    height = separator.get_attribute("aria-valuenow")
-    assert height is not None
-    assert 250 < int(height) < 270
+    expect(separator).to_have_attribute("aria-valuenow", re.compile("25[1-9]|26[0-9]"))
+    height = separator.get_attribute("aria-valuenow") or ""
     page.set_viewport_size(NARROW)
     page.wait_for_selector(".tw-root.is-narrow")
     tab(page, "Steps")
@@ -216,19 +241,24 @@ def test_view_survives_widths_a_reload_and_a_closed_notebook(page: Page) -> None
     check_arrangement(page, height)
 
     # The zoom and the search of the graph.
+    frames(page)
+    canvas = page.locator(".tw-graph-canvas")
+    before = canvas.get_attribute("transform") or ""
     page.get_by_role("button", name="Zoom in").click()
-    zoomed = page.locator(".tw-graph-svg").get_attribute("width")
+    expect(canvas).not_to_have_attribute("transform", before)
+    zoomed = (canvas.get_attribute("transform") or "").partition("scale")[2]
+    page.wait_for_function(ZOOM_IS_KEPT)
     page.get_by_label("Find an operation").click()
     page.keyboard.type("soft")
     expect(page.locator(".tw-found")).to_have_text("1 found")
     save(page)
     page.reload()
     page.wait_for_function(READY, timeout=START)
-    page.wait_for_function(LOADED, arg="", timeout=START)
+    page.wait_for_function(LOADED, timeout=START)
     page.wait_for_selector(CONNECTED, timeout=START)
     check_arrangement(page, height)
     expect(page.get_by_label("Find an operation")).to_have_value("soft")
-    expect(page.locator(".tw-graph-svg")).to_have_attribute("width", zoomed or "")
+    expect(canvas).to_have_attribute("transform", re.compile(re.escape(f"scale{zoomed}")))
     picture(page, "view-reloaded")
 
     # The notebook is closed, and opened again from the list of files.

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.test_first_minutes import pictures
 from tests.browser.test_matmul import PROGRAM, violations
-from tests.browser.workbench import code, select_loop, step, tab, theme
+from tests.browser.workbench import code, select_loop, settle, step, tab, theme
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def page(open_notebook: Callable[..., Page]) -> Page:
-    return open_notebook("matmul.ipynb", [PROGRAM])
+    return open_notebook([PROGRAM])
 
 
 def screenshot(page: Page, name: str) -> None:
@@ -118,6 +119,7 @@ def test_a_step_is_edited_in_the_text(page: Page) -> None:
     expect(split).to_contain_text("(None, 8))")
     expect(code(page)).to_contain_text("for j_1 in range(8)")
     page.keyboard.press("Enter")
+    expect(field).to_be_focused()
     edit_end(page, " 4))")
     page.keyboard.press("Enter")
     expect(code(page)).to_contain_text("for j_1 in range(4)")
@@ -178,12 +180,9 @@ def test_both_texts_of_a_pass_are_beside_each_other_if_they_fit(page: Page) -> N
     after = page.get_by_role("textbox", name="realize_blocks of matmul, after")
     expect(before).to_contain_text("spatial(")
     expect(after).not_to_contain_text("spatial(")
-    left, right = box(before), box(after)
-    assert left["y"] == pytest.approx(right["y"], abs=1)
-    assert left["x"] < right["x"]
-    for name in ("JupyterLab Dark", "JupyterLab Light"):
-        theme(page, name)
-        screenshot(page, f"passes-beside-{name.split()[-1].lower()}")
+    settle(lambda: box(before)["y"] - box(after)["y"], pytest.approx(0, abs=1))
+    assert box(before)["x"] < box(after)["x"]
+    pictures(page, "passes-beside")
     before.locator(".cm-line").first.click()
     page.keyboard.press("Control+f")
     page.keyboard.type("spatial")
@@ -204,7 +203,7 @@ def test_blocked_step_shows_the_part_at_fault(page: Page) -> None:
     expect(underline).to_have_count(1)
     screenshot(page, "excerpt")
     line = page.locator(".tw-code .cm-line", has_text=re.compile(r"for i in range"))
-    assert box(underline)["y"] == pytest.approx(box(line)["y"], abs=2)
+    settle(lambda: box(underline)["y"] - box(line)["y"], pytest.approx(0, abs=2))
     page.locator(".tw-brand").hover()
     expect(underline).to_have_count(0)
     excerpt.click()

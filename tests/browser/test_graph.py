@@ -10,7 +10,8 @@ from playwright.sync_api import expect
 
 from tests.browser.test_first_minutes import picture
 from tests.browser.test_matmul import violations
-from tests.browser.workbench import code, theme
+from tests.browser.workbench import SETTLED, code, frames, settle, theme
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +35,10 @@ ABOVE = "([selector, y]) => document.querySelector(selector).getBoundingClientRe
 
 @pytest.fixture
 def page(open_notebook: Callable[..., Page]) -> Page:
-    page = open_notebook("graph.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM])
     page.set_viewport_size({"width": 1800, "height": 900})
     expect(card(page, "v0")).to_be_visible()
+    frames(page)
     return page
 
 
@@ -68,6 +70,7 @@ def scrolled(page: Page) -> float:
 
 def test_the_wheel_scrolls_the_notebook_until_the_graph_is_clicked(page: Page) -> None:
     page.set_viewport_size({"width": 1800, "height": 700})
+    frames(page)
     view = page.locator(".tw-graph-view")
     view.hover()
     page.mouse.wheel(0, -2000)
@@ -76,8 +79,8 @@ def test_the_wheel_scrolls_the_notebook_until_the_graph_is_clicked(page: Page) -
     top = box(card(page, "v2"))["y"] - start
     page.mouse.wheel(0, 60)
     page.wait_for_function(ABOVE, arg=[".tw-root", start])
-    assert box(card(page, "v2"))["y"] - scrolled(page) == pytest.approx(top, abs=1)
-    expect(page.locator(".tw-graph-hint")).to_be_visible()
+    settle(lambda: box(card(page, "v2"))["y"] - scrolled(page), pytest.approx(top, abs=1))
+    wait_until(lambda: hinted(page), timeout=SETTLED)
     picture(page, "graph-hint")
 
     page.keyboard.down("Control")
@@ -93,6 +96,13 @@ def test_the_wheel_scrolls_the_notebook_until_the_graph_is_clicked(page: Page) -
     assert scrolled(page) == pytest.approx(start, abs=1)
 
 
+def hinted(page: Page) -> bool:
+    """Return whether a turn of the wheel shows the hint, which disappears after two seconds."""
+    page.mouse.wheel(0, 1)
+    frames(page)
+    return page.locator(".tw-graph-hint").is_visible()
+
+
 def test_the_graph_is_dragged(page: Page) -> None:
     before = box(card(page, "v4"))
     area = box(page.locator(".tw-graph-view"))
@@ -100,7 +110,7 @@ def test_the_graph_is_dragged(page: Page) -> None:
     page.mouse.down()
     page.mouse.move(area["x"] + 12, area["y"] + 200, steps=4)
     page.mouse.up()
-    assert box(card(page, "v4"))["y"] == pytest.approx(before["y"] - 100, abs=2)
+    settle(lambda: box(card(page, "v4"))["y"], pytest.approx(before["y"] - 100, abs=2))
 
     # A drag that starts on a card does not select it; a click does.
     at = box(card(page, "v4"))
@@ -121,16 +131,16 @@ def test_the_graph_is_moved_and_zoomed_by_keys(page: Page) -> None:
     page.keyboard.press("End")
     last = page.locator(".tw-card").last
     expect(last).to_be_focused()
-    assert is_inside(last, view)
+    settle(lambda: is_inside(last, view), True)
     assert scrolled(page) == pytest.approx(start, abs=1)
     width = box(last)["width"]
     page.keyboard.press("+")
-    assert box(last)["width"] == pytest.approx(width * 1.25, rel=0.05)
+    settle(lambda: box(last)["width"], pytest.approx(width * 1.25, rel=0.05))
     page.keyboard.press("-")
-    assert box(last)["width"] == pytest.approx(width, rel=0.05)
+    settle(lambda: box(last)["width"], pytest.approx(width, rel=0.05))
     page.keyboard.press("f")
-    assert is_inside(last, view)
-    assert is_inside(page.locator(".tw-card").first, view)
+    settle(lambda: is_inside(last, view), True)
+    settle(lambda: is_inside(page.locator(".tw-card").first, view), True)
     expect(page.locator(".tw-minimap")).to_have_count(0)
     picture(page, "graph-fit")
     page.keyboard.press("0")
@@ -147,7 +157,7 @@ def test_the_overview_moves_the_graph(page: Page) -> None:
     page.mouse.down()
     page.mouse.move(area["x"] + area["width"] / 2, area["y"] + area["height"] - 6, steps=5)
     page.mouse.up()
-    assert is_inside(card(page, "v19"), view)
+    settle(lambda: is_inside(card(page, "v19"), view), True)
     picture(page, "graph-overview")
 
 
@@ -156,7 +166,7 @@ def test_a_selection_in_the_text_is_moved_into_view(page: Page) -> None:
     assert not is_inside(card(page, "v17"), view)
     code(page).locator(".cm-line", has_text="v17: ").locator(".tw-tok-name").first.click()
     expect(card(page, "v17")).to_have_class(re.compile("is-selected"))
-    assert is_inside(card(page, "v17"), view)
+    settle(lambda: is_inside(card(page, "v17"), view), True)
 
 
 def test_accessibility_in_both_themes(page: Page, root: Path) -> None:

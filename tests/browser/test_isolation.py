@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.workbench import apply, code, open_function, select_loop, tab
+from tests.browser.workbench import LONG, apply, code, finished, open_function, select_loop, tab
 from tests.waiting import processes, wait_until_busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from playwright.sync_api import Locator, Page
+
+    from tests.browser.lab import Lab
 
 
 pytestmark = pytest.mark.browser
@@ -82,7 +85,6 @@ define i32 @no_such_instruction() {
 
 RESTORE = "compiler.emit_module = emit_module"
 
-LONG = 60_000
 ACKNOWLEDGED = 100
 """The maximum time from a click on Cancel to the paint of its answer, in milliseconds."""
 
@@ -98,7 +100,7 @@ PRESS_CANCEL = """async () => {
 
 @pytest.fixture
 def page(open_notebook: Callable[..., Page]) -> Page:
-    return open_notebook("isolation.ipynb", [PROGRAM])
+    return open_notebook([PROGRAM], "isolation.ipynb")
 
 
 def execute(page: Page, cell: str) -> None:
@@ -129,19 +131,28 @@ def problem(page: Page, count: int) -> Locator:
 def works(page: Page, problems: int) -> None:
     """Check that a valid program is measured without a new problem."""
     start(page, "halve")
-    expect(page.locator(".tw-kernels")).to_contain_text("halve", timeout=LONG)
-    expect(page.get_by_role("button", name="Measure", exact=True)).to_be_enabled(timeout=LONG)
+    finished(page)
+    expect(page.locator(".tw-kernels")).to_contain_text("halve")
+    expect(page.get_by_role("button", name="Measure", exact=True)).to_be_enabled()
     problem(page, problems)
 
 
-def running(page: Page) -> None:
-    """Wait until the endless kernel is running."""
+def running(page: Page, folder: Path) -> None:
+    """Wait until the endless kernel is running, in a process of the server of this folder."""
     expect(page.locator(".tw-job")).to_be_visible(timeout=LONG)
     # A kernel that never ends reports nothing; its process computes.
-    wait_until_busy(lambda: processes("codegen.sandbox"), 1.0)
+    wait_until_busy(lambda: processes("codegen.sandbox", folder), 1.0)
 
 
-def test_session_survives_crashes_and_hangs(page: Page) -> None:
+@pytest.mark.alone
+def test_cancel_is_acknowledged_at_once(page: Page, lab: Lab) -> None:
+    start(page, "endless")
+    running(page, lab.root)
+    assert page.evaluate(PRESS_CANCEL) < ACKNOWLEDGED
+    expect(page.locator(".tw-job")).to_have_count(0, timeout=2_000)
+
+
+def test_session_survives_crashes_and_hangs(page: Page, lab: Lab) -> None:
     open_function(page, "wild")
     select_loop(page, "i")
     apply(page, "split")
@@ -156,13 +167,13 @@ def test_session_survives_crashes_and_hangs(page: Page) -> None:
     works(page, 1)
 
     start(page, "endless")
-    running(page)
-    assert page.evaluate(PRESS_CANCEL) < ACKNOWLEDGED
-    expect(page.locator(".tw-job")).to_have_count(0, timeout=2_000)
+    running(page, lab.root)
+    page.locator(".tw-job").get_by_role("button", name="Cancel").click()
+    expect(page.locator(".tw-job")).to_have_count(0)
     works(page, 1)
 
     start(page, "endless")
-    running(page)
+    running(page, lab.root)
     execute(page, KILL)
     killed = problem(page, 2)
     expect(killed).to_contain_text("SIGKILL")

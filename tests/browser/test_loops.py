@@ -39,7 +39,7 @@ wb
 
 @pytest.fixture
 def page(open_notebook: Callable[..., Page]) -> Page:
-    opened = open_notebook("loops.ipynb", [PROGRAM])
+    opened = open_notebook([PROGRAM])
     opened.locator(".tw-root").get_by_role("button", name="Graph", exact=True).click()
     return opened
 

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.workbench import apply, code, select_loop, step, tab, theme
+from tests.browser.workbench import (
+    LONG,
+    apply,
+    code,
+    finished,
+    path,
+    save,
+    select_loop,
+    step,
+    tab,
+    theme,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +52,18 @@ wb
 '''
 
 
+AXE = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21aa"],
+    # Neither the elements without a violation nor the selectors of elements are reported.
+    "resultTypes": ["violations"],
+    "selectors": False,
+}
+"""The options of axe."""
+
+
 @pytest.fixture
 def page(open_notebook: Callable[..., Page]) -> Page:
-    return open_notebook("matmul.ipynb", [PROGRAM])
+    return open_notebook([PROGRAM])
 
 
 def test_split_changes_the_loops(page: Page) -> None:
@@ -86,11 +106,12 @@ def test_compile_verify_and_measure(page: Page) -> None:
     apply(page, "vectorize")
     expect(code(page)).to_contain_text("for j_1 in vectorized(")
     page.get_by_role("button", name="Compile").click()
-    expect(page.locator(".tw-verdict")).to_contain_text("Matches the interpreter", timeout=60_000)
+    expect(page.locator(".tw-verdict")).to_contain_text("Matches the interpreter", timeout=LONG)
+    finished(page)
     page.get_by_role("button", name="Measure", exact=True).click()
-    expect(page.locator(".tw-kernels")).to_contain_text("matmul", timeout=60_000)
+    expect(page.locator(".tw-kernels")).to_contain_text("matmul", timeout=LONG)
     tab(page, "Assembly")
-    expect(page.locator(".tw-lowered")).to_contain_text("matmul", timeout=60_000)
+    expect(page.locator(".tw-lowered")).to_contain_text("matmul", timeout=LONG)
 
 
 def test_cells_and_clicks_edit_one_schedule(page: Page) -> None:
@@ -113,11 +134,8 @@ wb.schedule.parallel(i)`;
 
 
 def test_saved_notebook_displays_the_program_without_a_kernel(page: Page, lab: Lab) -> None:
-    page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
-    page.wait_for_function(
-        "() => !window.jupyterapp.shell.currentWidget.context.model.dirty", timeout=10_000
-    )
-    text = (Path(lab.root) / "matmul.ipynb").read_text()
+    save(page)
+    text = (lab.root / path(page)).read_text()
     assert "text/html" in text
     assert "for j in range(128):" in text
     assert "<script" not in text
@@ -163,7 +181,8 @@ def test_accessibility_in_both_themes(page: Page, root: Path) -> None:
 
 def violations(page: Page) -> list[str]:
     found = page.evaluate(
-        """async () => (await axe.run(".tw-root", {runOnly: ["wcag2a", "wcag2aa", "wcag21aa"]}))
-            .violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html + n.failureSummary)}`)"""
+        """async (options) => (await axe.run(".tw-root", options))
+            .violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html + n.failureSummary)}`)""",
+        AXE,
     )
     return list(found)

@@ -1,20 +1,30 @@
-"""The model of the quickstart in the workbench: both levels, and latencies."""
+"""The model of the quickstart in the workbench: both levels, a picture, and latencies."""
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING
 
+import nbformat
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.latency import KERNEL, edits, outer_loops, select_again
 from tests.browser.test_first_minutes import picture
-from tests.browser.workbench import apply, code, open_function, select_loop, step
+from tests.browser.workbench import (
+    LONG,
+    apply,
+    code,
+    open_function,
+    select_loop,
+    step,
+    tab,
+    theme,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from playwright.sync_api import Page
 
@@ -26,21 +36,35 @@ MAX_LATENCY = 600.0
 """Three times the latency budget in milliseconds, because machines of CI are shared."""
 
 
+PICTURE = f"""
+target = tw.Target("cpu", features=("avx2",))
+wb = tw.Workbench(mod, target=target)
+wb.schedule.lower_graph("main")
+wb.schedule.schedule_kernel("{KERNEL}")
+wb
+"""
+
+
 @pytest.fixture(scope="module")
 def quickstart(lab: Lab, root: Path) -> str:
-    return Path(shutil.copy(root / "notebooks" / "quickstart.ipynb", lab.root)).name
+    """The quickstart, whose kernel imports the model once, with a cell for the picture."""
+    notebook = nbformat.read(root / "notebooks" / "quickstart.ipynb", as_version=4)
+    notebook.cells.append(nbformat.v4.new_code_cell(PICTURE, id="picture"))
+    nbformat.write(notebook, lab.root / "quickstart.ipynb")
+    return "quickstart.ipynb"
 
 
 @pytest.fixture
 def page(open_notebook: Callable[..., Page], quickstart: str) -> Page:
     """The quickstart after lowering to kernels, before any manual scheduling."""
-    return open_notebook(quickstart, before="profile")
+    return open_notebook((), quickstart, once=["import"], ids=["workbench", "kernels"])
 
 
 def test_graph_and_loops_side_by_side(page: Page) -> None:
     page.locator(".tw-root").get_by_role("button", name="Graph", exact=True).click()
     cards = page.locator(".tw-card")
-    assert 5 < cards.count() <= 60
+    expect(cards.nth(5)).to_be_attached()
+    assert cards.count() <= 60
     expect(page.locator(".tw-graph-svg")).to_contain_text("layer.0")
     page.locator(".tw-card[tabindex='0']").click()
     page.keyboard.press("Home")
@@ -77,9 +101,41 @@ def test_manual_schedule(page: Page) -> None:
     expect(page.locator(".tw-selected")).to_contain_text(f"{columns}_1")
     expect(code(page)).to_contain_text(f"for {columns}_1 in range(")
     page.locator(".tw-root").get_by_role("button", name="Measure kernel").click()
-    expect(page.locator(".tw-kernels")).to_contain_text(KERNEL, timeout=120_000)
+    expect(page.locator(".tw-kernels")).to_contain_text(KERNEL, timeout=LONG)
 
 
+def test_picture_of_the_readme(open_notebook: Callable[..., Page], quickstart: str) -> None:
+    """The default schedule of one kernel, as composite steps.
+
+    With ``SCREENSHOTS=docs`` the test writes ``docs/workbench-light.png`` and ``-dark.png``.
+    """
+    page = open_notebook((), quickstart, once=["import"], ids=["picture"])
+    page.set_viewport_size({"width": 1660, "height": 1000})
+    page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    page.get_by_role("button", name="Compile").click()
+    expect(page.locator(".tw-verdict")).to_contain_text("Matches", timeout=LONG)
+    open_function(page, KERNEL)
+    tab(page, "Trace")
+    expect(page.locator(".tw-trace-group")).to_have_count(2)
+    for name in ("schedule_kernel", "schedule_matmul"):
+        group = page.locator(f".tw-trace-group[data-group={name}]")
+        group.locator(".tw-folded").click()
+        expect(group.locator(".tw-count")).to_be_visible()
+    select_loop(page, "k_1")
+    page.locator(".tw-trace-line").nth(5).scroll_into_view_if_needed()
+    page.locator(".tw-root").scroll_into_view_if_needed()
+    excerpt = page.locator(".tw-excerpt").first
+    for name in ("Light", "Dark"):
+        theme(page, f"JupyterLab {name}")
+        page.locator(".tw-brand").hover()
+        excerpt.hover()
+        expect(page.locator(".tw-underline").first).to_be_visible()
+        if folder := os.environ.get("SCREENSHOTS"):
+            path = f"{folder}/workbench-{name.lower()}.png"
+            page.locator(".tw-root").screenshot(path=path)
+
+
+@pytest.mark.alone
 def test_edit_latency(page: Page) -> None:
     loops = outer_loops(page)
     timed = [

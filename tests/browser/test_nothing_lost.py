@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from playwright.sync_api import expect
 from tests.browser.lab import FORGET, IDLE, LOADED, READY, START, WORKSPACES
 from tests.browser.test_first_minutes import (
     KERNEL,
-    LONG,
     PROGRAM as MODEL,
     button,
     measure,
@@ -22,7 +20,7 @@ from tests.browser.test_first_minutes import (
     rule,
 )
 from tests.browser.test_matmul import violations
-from tests.browser.workbench import apply, code, select_loop, step, tab
+from tests.browser.workbench import LONG, apply, code, save, select_loop, step, tab
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +48,12 @@ wb
 '''
 
 
+COMPILES = """() => /scheduled|lowering|compiling/.test(
+    document.querySelector(".tw-job-text")?.textContent ?? ""
+)"""
+"""Whether a program is being compiled."""
+
+
 def run_cell(page: Page) -> None:
     """Run the first cell by keyboard, and wait for the new workbench."""
     page.wait_for_function(IDLE, timeout=START)
@@ -62,7 +66,7 @@ def run_cell(page: Page) -> None:
 def test_pending_steps_and_a_restarted_kernel(
     open_notebook: Callable[..., Page], tmp_path: Path
 ) -> None:
-    page = open_notebook("lost.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM], "lost.ipynb")
     select_loop(page, "j")
     step(page, "split").locator(".tw-step-name").click()
     step(page, "split").get_by_label("factors", exact=True).fill("(None, 16)")
@@ -76,6 +80,7 @@ def test_pending_steps_and_a_restarted_kernel(
     tab(page, "Trace")
     line = page.locator(".tw-trace-line").filter(has_text="sch.split")
     line.dblclick()
+    expect(page.get_by_label("Step as Python")).to_be_focused()
     page.keyboard.press("Control+a")
     page.keyboard.type("j_0, j_1 = sch.split(j, factors=(None, 0))")
     page.keyboard.press("Enter")
@@ -127,7 +132,7 @@ def test_pending_steps_and_a_restarted_kernel(
 
 
 def test_killed_kernel(open_notebook: Callable[..., Page]) -> None:
-    page = open_notebook("killed.ipynb", [f"{PROGRAM}\nimport os; print(os.getpid()); wb"])
+    page = open_notebook([f"{PROGRAM}\nimport os; print(os.getpid()); wb"], "killed.ipynb")
     select_loop(page, "i")
     apply(page, "parallel")
     expect(code(page)).to_contain_text("parallel(96)")
@@ -152,7 +157,7 @@ def test_killed_kernel(open_notebook: Callable[..., Page]) -> None:
 def test_kernel_killed_during_a_compile(open_notebook: Callable[..., Page]) -> None:
     cold = 'import os; os.environ["TILEWRIGHT_CACHE"] = os.path.abspath("killed-cache")'
     cell = f"{cold}\nprint(os.getpid())\n{MODEL}"
-    page = open_notebook("compile.ipynb", [cell])
+    page = open_notebook([cell], "compile.ipynb")
     page.set_viewport_size({"width": 1440, "height": 900})
     pid = int(page.locator(".jp-OutputArea-output pre").first.inner_text())
     measure(page)
@@ -163,8 +168,7 @@ def test_kernel_killed_during_a_compile(open_notebook: Callable[..., Page]) -> N
     page.locator(".tw-note textarea").click()
     page.keyboard.type("before the crash")
     button(page, "Measure").click()
-    compiling = re.compile("scheduled|lowering|compiling")
-    expect(page.locator(".tw-job-text")).to_contain_text(compiling, timeout=LONG)
+    page.wait_for_function(COMPILES, timeout=LONG)  # in each frame, because it is short
     os.kill(pid, signal.SIGKILL)
 
     # The loss is shown at once; the job has ended, and program, times, and notes remain.
@@ -190,7 +194,7 @@ def test_kernel_killed_during_a_compile(open_notebook: Callable[..., Page]) -> N
 @pytest.fixture
 def saved(open_notebook: Callable[..., Page], lab: Lab) -> str:
     """A notebook that was saved after a measurement and some steps, without its kernel."""
-    page = open_notebook("saved.ipynb", [MODEL])
+    page = open_notebook([MODEL], "saved.ipynb")
     measure(page)
     page.locator(".tw-kernels .tw-link", has_text=KERNEL).click()
     rule(page).get_by_role("button", name="Take the default schedule").click()
@@ -200,8 +204,7 @@ def saved(open_notebook: Callable[..., Page], lab: Lab) -> str:
     page.keyboard.type("the default rule, as a start")
     page.keyboard.press("Tab")
     expect(page.locator(".tw-history-note")).to_have_text("the default rule, as a start")
-    page.keyboard.press("Control+s")
-    page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
+    save(page)
     text = (lab.root / "saved.ipynb").read_text()
     nbformat.validate(nbformat.reads(text, as_version=4))
     page.goto(f"{lab.url}/api")
@@ -214,7 +217,7 @@ def test_saved_notebook(saved: str, lab: Lab, context: BrowserContext, root: Pat
     page.add_init_script(f"({FORGET})()")  # only the file contains the steps
     page.goto(f"{lab.url}/lab/workspaces/{next(WORKSPACES)}/tree/{saved}")
     page.wait_for_function(READY, timeout=START)
-    page.wait_for_function(LOADED, arg="", timeout=START)
+    page.wait_for_function(LOADED, timeout=START)
     bar = page.locator(".tw-connection")
     expect(bar).to_contain_text("was saved with this state", timeout=START)
     expect(bar).to_contain_text("run the cells up to this one again, then restore the steps")
@@ -247,7 +250,7 @@ def test_saved_notebook(saved: str, lab: Lab, context: BrowserContext, root: Pat
     # It is saved once more without a kernel, and the steps go on in a new kernel.
     button(page, "Measure").click()
     expect(page.locator(".tw-announcement")).to_contain_text("Not possible without the Jupyter")
-    page.keyboard.press("Control+s")
+    save(page)
     run_cell(page)
     expect(bar).to_contain_text("stopped with")
     bar.get_by_role("button", name="Restore").click()

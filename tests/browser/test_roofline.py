@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.test_first_minutes import KERNEL, LONG, PROGRAM, button, measure, picture, rule
+from tests.browser.test_first_minutes import KERNEL, PROGRAM, button, measure, picture, rule
 from tests.browser.test_matmul import violations
-from tests.browser.workbench import code, tab, theme
+from tests.browser.workbench import LONG, code, tab, theme
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_roofline_of_a_branch(open_notebook: Callable[..., Page], root: Path) -> None:
-    page = open_notebook("roofline.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM])
     page.set_viewport_size({"width": 1440, "height": 900})
     measure(page)
     header = page.locator(".tw-kernels thead")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.test_first_minutes import LONG, PROGRAM, button, picture
+from tests.browser.test_first_minutes import PROGRAM, button, picture
 from tests.browser.test_matmul import violations
-from tests.browser.workbench import tab, theme
+from tests.browser.workbench import LONG, finished, settle, tab, theme
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,22 +29,23 @@ ROWS = """() => {
 
 
 def test_toolbar_has_at_most_two_rows(open_notebook: Callable[..., Page]) -> None:
-    page = open_notebook("setup.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM])
     page.locator(".tw-picker").select_option(index=0)
     button(page, "Measure").click()
-    page.locator(".tw-kernels .tw-link").first.click(timeout=LONG)
+    finished(page)
+    page.locator(".tw-kernels .tw-link").first.click()
     button(page, "Compile").click()
     expect(page.locator(".tw-verdict")).to_contain_text("Matches", timeout=LONG)
     for width, rows in ((1440, 1), (1000, 2), (760, 2)):
         page.set_viewport_size({"width": width, "height": 900})
         picture(page, f"toolbar-{width}")
-        assert page.evaluate(ROWS) <= rows, f"at {width} pixels"
+        settle(lambda most=rows: page.evaluate(ROWS) <= most, True)
         for name in ("Undo", "Redo", "Compile", "Measure", "Target and sizes"):
             expect(button(page, name)).to_be_visible()
 
 
 def test_target_sizes_and_threads_in_the_toolbar(open_notebook: Callable[..., Page]) -> None:
-    page = open_notebook("setup.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM])
     setup, dialog = button(page, "Target and sizes"), page.get_by_role("dialog")
     expect(setup).to_contain_text("cpu · batch = 48")
 
@@ -93,7 +94,7 @@ def test_target_sizes_and_threads_in_the_toolbar(open_notebook: Callable[..., Pa
 def test_sets_of_sizes_are_named_and_measured(
     open_notebook: Callable[..., Page], root: Path
 ) -> None:
-    page = open_notebook("setup.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM])
     page.set_viewport_size({"width": 1440, "height": 900})
     setup, dialog = button(page, "Target and sizes"), page.get_by_role("dialog")
     setup.click()
@@ -131,7 +132,7 @@ def test_sets_of_sizes_are_named_and_measured(
 
 def test_a_size_beyond_the_memory_is_a_problem(open_notebook: Callable[..., Page]) -> None:
     """The kernel does not draw the arguments, so it answers afterward."""
-    page = open_notebook("setup.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM])
     page.set_viewport_size({"width": 1440, "height": 900})
     setup, dialog = button(page, "Target and sizes"), page.get_by_role("dialog")
     for size, message in (

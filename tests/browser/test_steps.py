@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import connected
+from tests.browser.lab import START, connected
 from tests.browser.test_matmul import PROGRAM
-from tests.browser.workbench import apply, code, select_loop, step, tab
-from tests.waiting import wait_until
+from tests.browser.workbench import apply, code, path, save, select_loop, step, tab
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,12 +21,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-NAME = "steps.ipynb"
-
 
 @pytest.fixture
 def page(open_notebook: Callable[..., Page]) -> Page:
-    return open_notebook(NAME, [PROGRAM])
+    return open_notebook([PROGRAM])
 
 
 def test_a_preview_follows_the_form_and_changes_nothing(page: Page) -> None:
@@ -70,11 +67,12 @@ def test_every_step_is_reachable(page: Page) -> None:
 def test_two_pages_of_one_session(page: Page, context: BrowserContext, lab: Lab) -> None:
     """Each page has its own selection; both show the program at the head."""
     select_loop(page, "i")
-    page.keyboard.press("Control+s")
-    wait_until(lambda: "widget-view" in (lab.root / NAME).read_text(), timeout=20)
+    save(page)
+    assert "widget-view" in (lab.root / path(page)).read_text()
     other = context.new_page()
+    other.set_default_timeout(START)
     try:
-        other.goto(f"{lab.url}/lab/workspaces/second/tree/{NAME}")
+        other.goto(f"{lab.url}/lab/workspaces/second/tree/{path(page)}")
         connected(other)
         select_loop(other, "j")
         expect(page.locator(".tw-selected")).to_contain_text("loop")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.parametrize(("model", "width"), [("torch", 1440), ("onnx", 760)])
 def test_ten_tasks(open_notebook: Callable[..., Page], model: str, width: int) -> None:
-    page = open_notebook(f"tour-{model}.ipynb", [MODELS[model]])
+    page = open_notebook([MODELS[model]], f"tour-{model}.ipynb")
     page.set_viewport_size({"width": width, "height": 900})
 
     def picture(task: str) -> None:

@@ -40,7 +40,7 @@ TILE = "avx2.fma.f32.6x16"
 
 @pytest.fixture
 def page(open_notebook: Callable[..., Page]) -> Page:
-    return open_notebook("tensorize.ipynb", [PROGRAM])
+    return open_notebook([PROGRAM])
 
 
 def test_mismatch_is_displayed_and_fixed(page: Page) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.test_first_minutes import picture
+from tests.browser.test_first_minutes import picture, pictures
 from tests.browser.test_matmul import violations
-from tests.browser.workbench import code, tab, theme
+from tests.browser.workbench import code, frames, settle, tab, theme
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +50,9 @@ OVERFLOW = """() => {
 
 @pytest.fixture
 def page(open_notebook: Callable[..., Page]) -> Page:
-    page = open_notebook("text.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM])
     page.set_viewport_size({"width": 1440, "height": 900})
+    frames(page)
     return page
 
 
@@ -97,7 +98,7 @@ def test_text_is_selected_and_copied_with_its_indentation(page: Page) -> None:
     page.keyboard.press("Home")
     page.keyboard.press("Shift+ArrowDown")
     page.keyboard.press("Control+c")
-    assert page.evaluate("window.copied") == "        for j in range(32):\n"
+    settle(lambda: page.evaluate("window.copied ?? null"), "        for j in range(32):\n")
     width = "(line) => line.querySelector('.tw-indent').getBoundingClientRect().width"
     indents = [line(page, text).evaluate(width) for text in ("for i in", "for j in")]
     zero = line(page, "for i in").evaluate(
@@ -143,9 +144,7 @@ def test_headers_of_enclosing_loops_stay_visible(page: Page) -> None:
     scroll(page, 700)
     expect(sticky.filter(has_text="for i in range(64):")).to_be_visible()
     expect(sticky.filter(has_text="for j in range(32):")).to_be_visible()
-    for name in ("JupyterLab Dark", "JupyterLab Light"):
-        theme(page, name)
-        picture(page, f"text-sticky-{name.split()[-1]}")
+    pictures(page, "text-sticky")
     sticky.filter(has_text="for j in").click()
     expect(page.get_by_role("heading", name="loop j", exact=True)).to_be_visible()
     expect(line(page, "for j in")).to_be_in_viewport()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.lab import IDLE, START, running_lab
-from tests.browser.workbench import code, menu_shown, tab, theme
+from tests.browser.workbench import answered, code, menu_shown, tab, theme
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,6 +142,7 @@ class Tour:
         """Split the first serial loop of the schedule."""
         self.pane("Loops")
         self.page.locator(".tw-marker.tw-kind-serial:visible").first.click()
+        answered(self.page)
         self.pane("Steps")
         menu_shown(self.page)
         split = self.page.locator('.tw-step[data-step="split"]:visible')
