@@ -17,6 +17,8 @@ from tilewright.ir.importers import from_exported_program
 from tilewright.ir.importers.torch_decompositions import calls_of, is_known
 from tilewright.ir.interpreter.graph import run_graph
 
+from tests.amounts import amount
+
 F: Any = functional
 
 # Functions of x (n, 4, 6) in (-2, 2).
@@ -57,20 +59,27 @@ class One(nn.Module):
         return self.function(x)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_definitions_equal_pytorch(name: str) -> None:
-    function = FUNCTIONS[name]
+TOGETHER = amount(10, 1)
+"""The number of functions in one program, because each export takes a tenth of a second."""
+
+
+@pytest.mark.parametrize("first", range(0, len(FUNCTIONS), TOGETHER), ids=[*FUNCTIONS][::TOGETHER])
+def test_definitions_equal_pytorch(first: int) -> None:
+    names = [*FUNCTIONS][first : first + TOGETHER]
+    whole = One(lambda x: [FUNCTIONS[name](x) for name in names])
     axes = {0: torch.export.Dim("n", min=2)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        program = torch.export.export(One(function), (torch.ones(3, 4, 6),), dynamic_shapes=(axes,))
+        program = torch.export.export(whole, (torch.ones(3, 4, 6),), dynamic_shapes=(axes,))
         module = from_exported_program(program)
     rng = np.random.default_rng(0)
     for n in (3, 5, 2):
         x = rng.uniform(-2, 2, (n, 4, 6)).astype(np.float32)
-        expected = function(torch.from_numpy(x)).numpy()
-        (found,) = run_graph(module, [x])
-        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-5, strict=True)
+        for name, found in zip(names, run_graph(module, [x]), strict=True):
+            expected = FUNCTIONS[name](torch.from_numpy(x)).numpy()
+            np.testing.assert_allclose(
+                found, expected, rtol=2e-5, atol=1e-5, strict=True, err_msg=name
+            )
 
 
 def test_an_operator_without_a_definition_is_reported() -> None:

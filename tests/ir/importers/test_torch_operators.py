@@ -16,6 +16,8 @@ from tilewright.ir.importers import from_exported_program
 from tilewright.ir.interpreter.graph import run_graph
 from tilewright.ir.loop.element_functions import named
 
+from tests.amounts import amount
+
 F: Any = functional
 
 
@@ -306,19 +308,22 @@ def exported(function: Callable[[Any, Any], Any]) -> Any:
     )
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_operators_equal_pytorch(name: str) -> None:
-    function = FUNCTIONS[name]
-    module = from_exported_program(exported(function))
+TOGETHER = amount(12, 1)
+"""The number of functions in one program, because each export takes a tenth of a second."""
+
+
+@pytest.mark.parametrize("first", range(0, len(FUNCTIONS), TOGETHER), ids=[*FUNCTIONS][::TOGETHER])
+def test_operators_equal_pytorch(first: int) -> None:
+    names = [*FUNCTIONS][first : first + TOGETHER]
+    module = from_exported_program(exported(lambda x, i: [FUNCTIONS[n](x, i) for n in names]))
     rng = np.random.default_rng(0)
     for n, m in ((4, 6), (3, 5), (5, 8)):
         x = rng.uniform(-2, 2, (n, m)).astype(np.float32)
         i = np.argsort(rng.random((n, m)), axis=1)
-        expected = function(torch.from_numpy(x), torch.from_numpy(i)).numpy()
-        (found,) = run_graph(module, [x, i])
-        assert found.shape == expected.shape
-        assert found.dtype == expected.dtype
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+        for name, found in zip(names, run_graph(module, [x, i]), strict=True):
+            expected = FUNCTIONS[name](torch.from_numpy(x), torch.from_numpy(i)).numpy()
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype), name
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("name", sorted(named("torch")))

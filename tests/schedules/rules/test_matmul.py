@@ -13,6 +13,8 @@ from tilewright.ir.script import parse, to_text
 from tilewright.schedules.rules import with_default_schedule
 from tilewright.target.host import with_level
 
+from tests.amounts import covering
+
 LAYER = """
 b, s = symbols("b s", lower=1)
 constant("w", (DEPTH, 40), {right})
@@ -41,15 +43,20 @@ def layer(op: str, left: str, right: str, depth: int, rng: np.random.Generator):
     return parse(text, constants=constants), weight, scale
 
 
-@pytest.mark.parametrize(
-    ("op", "dtypes", "needs"),
-    [("matmul_integer", ("u8", "i8"), "avx2"), ("matmul_integer", ("i8", "i8"), "avx2"),
-     ("matmul", ("bf16", "bf16"), "avx512bf16")],
-)  # fmt: skip
-@pytest.mark.parametrize("features", [(), ("avx2",)], ids=["host", "avx2"])
-@pytest.mark.parametrize("depth", [64, 37])
-def test_a_layer_uses_the_instruction(op, dtypes, needs, features, depth) -> None:
-    left, right = dtypes
+LAYERS = [
+    (op, left, right, needs, features)
+    for features in ((), ("avx2",))
+    for op, left, right, needs in (
+        ("matmul_integer", "u8", "i8", "avx2"), ("matmul_integer", "i8", "i8", "avx2"),
+        ("matmul", "bf16", "bf16", "avx512bf16"),
+    )
+]  # fmt: skip
+"""The operator, its dtypes, the feature that its instruction requires, and those of the target."""
+
+
+@pytest.mark.parametrize(("case", "depth"), covering(LAYERS, [64, 37]), ids=str)
+def test_a_layer_uses_the_instruction(case, depth) -> None:
+    op, left, right, needs, features = case
     target = tw.Target("cpu", features=features)
     rng = np.random.default_rng(depth)
     module, weight, scale = layer(op, left, right, depth, rng)

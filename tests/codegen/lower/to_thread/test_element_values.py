@@ -81,19 +81,23 @@ def test_integers(dtype, level: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("op", ["add", "sub", "mul", "div", "min", "max", "lt", "le", "eq", "ne"])
-def test_floats(op: str, dtype) -> None:
+def test_floats(dtype) -> None:
     x, y = all_pairs(dtype)
-    with np.errstate(all="ignore"):
-        expected = np.divide(x, y) if op == "div" else BY_NAME[op](x, y)
-    found = apply(elementwise(op, dtype, arity=2), x, y)
-    np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
+    ops = ("add", "sub", "mul", "div", "min", "max", "lt", "le", "eq", "ne")
+    kernel = several(tuple((op, dtype) for op in ops), dtype, BEST, 2)
+    for op, found in zip(ops, apply_all(kernel, x, y), strict=True):
+        with np.errstate(all="ignore"):
+            expected = np.divide(x, y) if op == "div" else BY_NAME[op](x, y)
+        wide = (found.astype(np.float64), expected.astype(np.float64))
+        np.testing.assert_array_equal(*wide, op)
 
 
-@pytest.mark.parametrize("op", ["and", "or", "xor", "add", "mul", "min", "max", "eq", "ne"])
-def test_booleans(op: str) -> None:
+def test_booleans() -> None:
     x, y = all_pairs(bool_)
-    np.testing.assert_array_equal(apply(elementwise(op, bool_, arity=2), x, y), BY_NAME[op](x, y))
+    ops = ("and", "or", "xor", "add", "mul", "min", "max", "eq", "ne")
+    kernel = several(tuple((op, bool_) for op in ops), bool_, BEST, 2)
+    for op, found in zip(ops, apply_all(kernel, x, y), strict=True):
+        np.testing.assert_array_equal(found, BY_NAME[op](x, y), op)
 
 
 @pytest.mark.parametrize("dtype", [i8, i32, i64, u8, u32], ids=str)
