@@ -15,6 +15,8 @@ import tilewright
 from tilewright.schedules import STEPS, registry
 from tilewright.schedules.methods import ScheduleMethods
 
+pytestmark = pytest.mark.slow
+
 MODULES = sorted(
     ["tilewright", *(m.name for m in pkgutil.walk_packages(tilewright.__path__, "tilewright."))]
 )
@@ -32,5 +34,8 @@ def _steps_of_examples():
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of(name: str) -> None:
     module = importlib.import_module(name)
-    results = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    assert results.failed == 0
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    for found in doctest.DocTestFinder().find(module):
+        if found.examples:  # the runner creates a debugger for each docstring
+            runner.run(found)
+    assert runner.failures == 0

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RECIPES = re.compile(r"^## Adding (.*?)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
@@ -109,7 +111,7 @@ def run(copy: Path, *command: str, cwd: Path | None = None) -> subprocess.Comple
     paths = os.pathsep.join(map(str, (copy.parent, copy)))
     return subprocess.run(
         command,
-        env={**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": paths},
         cwd=cwd or copy,
         capture_output=True,
         text=True,

@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-FAST_TESTS = ["tests/test_imports.py", "tests/schedules/primitives/loops"]
+FAST_TESTS = ["tests/test_imports.py", "tests/schedules/primitives/loops/test_loop_partition.py"]
 """Tests of imports by name, and tests with helpers, goldens, and strategies of other folders."""
 
 

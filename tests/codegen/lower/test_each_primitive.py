@@ -13,6 +13,7 @@ from tilewright.ir.script import to_text
 from tilewright.schedules import State
 from tilewright.schedules.apply import apply
 
+from tests.amounts import amount
 from tests.codegen.kernels import LEVELS
 from tests.codegen.lower.test_random_programs import check
 from tests.schedules.random_steps import (
@@ -27,7 +28,7 @@ from tests.strategies import symbols_of
 
 pytestmark = pytest.mark.slow
 
-WANTED = 20
+WANTED = amount(10, 80)
 """Accepted applications of each primitive; the levels alternate, with more time all are used."""
 
 
@@ -39,7 +40,7 @@ def test_compiled_equals_interpreted(cls, fuzz_factor: int) -> None:
     @given(programs(cls), st.integers(0, 2**32))
     def run(func, seed) -> None:
         nonlocal accepted
-        if accepted >= WANTED * fuzz_factor:
+        if accepted >= WANTED:
             raise EnoughError
         rng = random.Random(seed)
         state = random_state(rng, State.start(Module().with_functions(func)), rng.randint(0, 3))
@@ -55,4 +56,4 @@ def test_compiled_equals_interpreted(cls, fuzz_factor: int) -> None:
 
     with suppress(EnoughError):
         run()
-    assert accepted >= WANTED * fuzz_factor
+    assert accepted >= WANTED

@@ -14,6 +14,7 @@ from tilewright.ir.interpreter import run_prim
 from tilewright.ir.loop.element_functions import FUNCTIONS
 from tilewright.target.target import Target
 
+from tests.amounts import amount
 from tests.codegen.functions import (
     SPECIAL,
     UNARY,
@@ -91,7 +92,8 @@ def _lanes(dtype: DType) -> int:
 
 
 ANGLES = (np.arange(-6366, 6367) * (np.pi / 2)).astype(np.float32)
-SINGLE = np.concatenate([sample(7, 400_009), SPECIAL, ANGLES[np.abs(ANGLES) <= 1e4]])
+ANGLES = ANGLES[np.abs(ANGLES) <= 1e4][:: amount(16, 1)]
+SINGLE = np.concatenate([sample(7, amount(4_000_037, 400_009)), SPECIAL, ANGLES])
 DOUBLE = np.concatenate([np.random.default_rng(3).uniform(-8, 8, 800), np.linspace(-1, 1, 201)])
 HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 

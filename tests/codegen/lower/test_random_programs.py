@@ -12,6 +12,7 @@ from tilewright.ir.loop.nodes import Block, For, PrimFunc, Stmt
 from tilewright.ir.loop.visit import transform, walk
 from tilewright.ir.symbolic import const_value
 
+from tests.amounts import amount
 from tests.codegen.kernels import LEVELS, Runtime, build
 from tests.strategies import outputs, prim_funcs, sizes
 
@@ -41,9 +42,9 @@ def with_kinds(func: PrimFunc, draw: st.DataObject) -> PrimFunc:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_compiled_equals_interpreted(level: str, fuzz_factor: int) -> None:
+def test_compiled_equals_interpreted(level: str) -> None:
     @settings(
-        max_examples=40 * fuzz_factor,
+        max_examples=amount(20, 160),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tilewright.ir.module import Module
 from tilewright.schedules import State
 
+from tests.amounts import amount
 from tests.codegen.kernels import LEVELS
 from tests.codegen.lower.test_random_programs import check
 from tests.schedules.random_steps import FUNCTION, chains, random_state
@@ -17,9 +18,9 @@ from tests.strategies import prim_funcs, symbols_of
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_compiled_equals_interpreted_after_any_steps(level: str, fuzz_factor: int) -> None:
+def test_compiled_equals_interpreted_after_any_steps(level: str) -> None:
     @settings(
-        max_examples=60 * fuzz_factor,
+        max_examples=amount(30, 240),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )

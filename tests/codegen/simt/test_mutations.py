@@ -35,9 +35,10 @@ def test_a_missing_barrier_is_found(case):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_bound_that_is_too_large_is_found(case):
-    surviving, counts = survivors(case, with_wider_bounds(case.launcher.function))
-    assert [str(m) for m in surviving if not case.excuse(m)] == []
-    assert sum(counts.values()) - len(surviving) >= 6
+    mutants = [m for m in with_wider_bounds(case.launcher.function) if not case.excuse(m)]
+    surviving, counts = survivors(case, mutants)
+    assert [str(m) for m in surviving] == []
+    assert sum(counts.values()) >= 6
 
 
 def _rotated_tables():

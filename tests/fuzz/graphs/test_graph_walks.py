@@ -15,15 +15,18 @@ from tilewright.ir.verify import violations
 from tilewright.schedules.primitives.graph.fuse_ops import FuseOps
 from tilewright.schedules.primitives.specialize.specialize import Specialize
 
-from tests.amounts import IS_LONG
+from tests.amounts import IS_LONG, amount
 from tests.fuzz.graphs import plans, walks
 from tests.fuzz.graphs.cases import GraphCase, GraphMinimizer, fails, smaller
 from tests.fuzz.graphs.families import FAMILIES
 from tests.fuzz.graphs.inputs import arguments, sizes
 from tests.fuzz.graphs.oracles import GraphOriginal
 from tests.fuzz.graphs.program import GraphProgram
-from tests.fuzz.graphs.walks import DefectError, advance, complete, start, toward
+from tests.fuzz.graphs.walks import COUNTED, DefectError, advance, complete, start, toward
 from tests.fuzz.steps import ON_GRAPHS
+
+STEPS = amount(5, COUNTED)
+"""The number of accepted steps of a walk."""
 
 SEED = 500
 """The first seed; the same in each run of CI, so that a failure is caused by a change."""
@@ -47,9 +50,9 @@ def test_programs_are_well_formed_and_run_at_all_sizes(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_steps_keep_the_results(family):
     walk = start(SEED, family)
-    advance(walk)
+    advance(walk, STEPS)
     walk.finish()
-    assert complete(walk) or walk.tally.accepted.total() > 5
+    assert complete(walk, STEPS) or walk.tally.accepted.total() > 5
 
 
 @pytest.mark.parametrize("goal", ON_GRAPHS)

@@ -399,15 +399,15 @@ def take(walk: GraphWalk) -> None:
         walk.step(verb, fixes=rng.random() < 0.15)
 
 
-def advance(walk: GraphWalk) -> None:
+def advance(walk: GraphWalk, counted: int = COUNTED) -> None:
     """Try steps until the walk is complete, or the number of attempts is exhausted."""
     rng = walk.rng
     if rng.random() < 0.6:
         early(walk)
     if walk.goal not in FINAL and rng.random() < 0.7:
         toward(walk, walk.goal)
-    length = rng.choice([COUNTED, COUNTED, COUNTED + 2, COUNTED + 6])
-    while not complete(walk) or len(walk.counted) < length:
+    length = rng.choice([counted, counted, counted + 2, counted + 6])
+    while not complete(walk, counted) or len(walk.counted) < length:
         if walk.tally.attempts >= ATTEMPTS:
             break
         take(walk)

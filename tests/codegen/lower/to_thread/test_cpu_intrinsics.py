@@ -12,7 +12,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.llvm import assembly, compile_text, emit_module
-from tilewright.codegen.lower import lower_kernel
+from tilewright.codegen.lower import LoweredKernel, lower_kernel
 from tilewright.codegen.lower.to_thread.cpu_intrinsics import IntrinsicMismatchError
 from tilewright.ir.interpreter import run_prim
 from tilewright.ir.interpreter.rounding import gamma
@@ -63,16 +63,21 @@ def function(name: str):
     return EXAMPLES[name].scheduled().module.prims[0]
 
 
-def compiled(func: PrimFunc, target: Target) -> Kernel:
-    artifact = lower_kernel(func, target)
+def compiled(func: PrimFunc, target: Target, artifact: LoweredKernel | None = None) -> Kernel:
+    artifact = artifact or lower_kernel(func, target)
     text = emit_module([artifact.function], target)
     engine, address = load(artifact.name, text, target)
     return Kernel(func, artifact, text, target, engine, address)
 
 
 @cache
+def lowered(name: str) -> LoweredKernel:
+    return lower_kernel(function(name), EXAMPLES[name].target)
+
+
+@cache
 def kernel(name: str) -> Kernel:
-    return compiled(function(name), EXAMPLES[name].target)
+    return compiled(function(name), EXAMPLES[name].target, lowered(name))
 
 
 def operands(name: str, shape: tuple[int, int, int], seed: int):
@@ -125,7 +130,7 @@ def instructions(name: str) -> int:
 @pytest.mark.usefixtures("every_level")
 def test_every_instruction_is_reached_from_the_naive_program(name: str) -> None:
     example = EXAMPLES[name]
-    text = emit_module([lower_kernel(function(name), example.target).function], example.target)
+    text = emit_module([lowered(name).function], example.target)
     assert compile_text(text, example.target)[:4] == b"\x7fELF"
     names = [x.split()[0] for x in assembly(text, example.target).splitlines() if x.strip()]
     found = sum(n.startswith(INSTRUCTION[name]) for n in names)
@@ -135,7 +140,7 @@ def test_every_instruction_is_reached_from_the_naive_program(name: str) -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.usefixtures("every_level")
 def test_no_tail_falls_back_to_loops(name: str) -> None:
-    artifact = lower_kernel(function(name), EXAMPLES[name].target)
+    artifact = lowered(name)
     each = (
         2 if name == "vnni-signed" else 1
     )  # The correction for the offset 128 is an instruction that LLVM shares.
