@@ -24,6 +24,7 @@ from .inputs import random_inputs, shapes_text
 from .integer_ranges import integer_ranges
 from .jobs import JobCanceledError, Progress
 from .protocol_runs import KernelTime, Measurement, Roof, RoofLevel, Verdict
+from .recent_users import RECENT
 from .render import Samples
 
 if TYPE_CHECKING:
@@ -166,6 +167,12 @@ class Bench:
 
         A function that a step created, such as a specialized version, is interpreted as it is now.
         """
+        with RECENT.using(self):
+            return self._verify(node, root, name, samples, progress)
+
+    def _verify(
+        self, node: Node, root: Module, name: str, samples: Samples, progress: Progress
+    ) -> Verdict:
         from ..codegen.measure.calls import verify_call
 
         compiled = self.compiled(node, progress)
@@ -236,10 +243,11 @@ class Bench:
         options: MeasureOptions | None = None,
     ) -> Measurement:
         """Measure the entire compiled state and its kernels."""
-        compiled = self.compiled(node, progress)
-        function = node.state.module.functions[name]
-        inputs = self._inputs(node, function, samples)
-        return self._measure(compiled, function, samples, inputs, progress, options=options)
+        with RECENT.using(self):
+            compiled = self.compiled(node, progress)
+            function = node.state.module.functions[name]
+            inputs = self._inputs(node, function, samples)
+            return self._measure(compiled, function, samples, inputs, progress, options=options)
 
     def measure_kernel(
         self,
@@ -250,14 +258,15 @@ class Bench:
         options: MeasureOptions | None = None,
     ) -> Measurement:
         """Measure one kernel of a state, compiled in isolation."""
-        function = node.state.module.prim(name)
-        compiled = self._build(node, Module().with_functions(function), progress)
-        try:
-            inputs = self._inputs(node, function, samples)
-            return self._measure(compiled, function, samples, inputs, progress, options=options)
-        finally:
-            compiled.runner.close()
-            self._prepare()  # for the next one, not beside a measurement
+        with RECENT.using(self):
+            function = node.state.module.prim(name)
+            compiled = self._build(node, Module().with_functions(function), progress)
+            try:
+                inputs = self._inputs(node, function, samples)
+                return self._measure(compiled, function, samples, inputs, progress, options=options)
+            finally:
+                compiled.runner.close()
+                self._prepare()  # for the next one, not beside a measurement
 
     def _measure(
         self,

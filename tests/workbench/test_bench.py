@@ -12,6 +12,7 @@ import pytest
 from tilewright.codegen.measure import confidence
 from tilewright.codegen.sandbox.memory_limit import default_memory
 from tilewright.codegen.sandbox.sent_inputs import SHARE
+from tilewright.workbench.recent_users import LIMIT
 
 from tests.waiting import processes, wait_until_busy
 
@@ -212,6 +213,18 @@ def test_arrays_are_never_in_the_process_of_the_notebook(connect) -> None:
         assert client.session.document.problems == ()
     assert client.session.document.verdict.agrees
     assert peak_memory() - before < GROWTH
+
+
+def test_only_the_last_workbenches_keep_processes(connect) -> None:
+    """Each execution of a cell creates a workbench, which exists until the Jupyter kernel ends."""
+    clients = [connect(SCALED) for _ in range(LIMIT + 2)]
+    for client in clients:
+        run(client, "measure", 4)
+    kept = [client.session._bench._last is not None for client in clients]
+    assert kept == [False, False, *[True] * LIMIT]
+    run(clients[0], "measure", 4)  # its process starts again
+    assert clients[0].session.document.problems == ()
+    assert clients[2].session._bench._last is None
 
 
 def test_other_inputs_of_the_user_are_interpreted_again(connect) -> None:
