@@ -13,6 +13,8 @@ import pytest
 import tilewright as tw
 from tilewright.ir.interpreter import run_graph
 
+from tests.codegen.kernels import LEVELS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -64,8 +66,7 @@ def main(
 
 SIZES = (1, 2, 7, 33, 100)
 TARGETS = {
-    "avx512": tw.Target("cpu", features=("avx512",)),
-    "avx2": tw.Target("cpu", features=("avx2",)),
+    **{level: tw.Target("cpu", features=(level,)) for level in LEVELS},
     "simt": tw.Target("simt"),
 }
 
