@@ -74,7 +74,8 @@ by a block that they contain or that accesses them. So a trace replays on a kern
 `outcome.renamed` lists these lookups. A replay stops at the first step that does not apply;
 `sch.replay(trace, skip=True)` continues without it and without the steps that use its results.
 `print(outcome)` shows each step that did not apply, with the reason. `trace.pruned()` is the trace
-without lookups whose results no step uses; the workbench saves this trace.
+without lookups whose results no step uses; the workbench saves this trace, in JSON with the pending
+steps after it.
 
 A search replays many traces that start with the same steps. With
 `memo = tilewright.schedules.PrefixMemo()`, `replay(state, trace, memo=memo)` applies only the steps
@@ -83,7 +84,7 @@ after the longest prefix that was replayed from the same state before.
 ## Notes
 
 A trace in JSON may contain notes on its states. The workbench saves those from the initial state to
-the head, such as the purpose of a step and the finding:
+the head, and those on the pending steps, such as the purpose of a step and the finding:
 
 ```python
 text = tilewright.schedules.to_json(sch.trace, {0: "as written", 5: "rows of 8"})

@@ -10,11 +10,11 @@ from ....ir.analysis import bound_kinds, statements_around, within_loop, within_
 from ....ir.loop.decompose import (
     around,
     bound_variables,
-    determined_loops,
     reduction_position,
     separate_init,
     starts_before_reduction,
 )
+from ....ir.loop.determined_loops import determined_loops
 from ....ir.loop.nodes import Block, For, Stmt
 from ....ir.loop.ranges import loop_var
 from ....ir.loop.visit import seq, walk

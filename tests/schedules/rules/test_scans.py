@@ -11,6 +11,8 @@ from tilewright.schedules import Schedule
 from tilewright.schedules.problem import StepError
 from tilewright.target.target import Target
 
+from tests.codegen.kernels import BEST
+
 SUMS = """
 n, m = symbols("n m", lower=0)
 
@@ -19,7 +21,7 @@ def main(x: Tensor[{shape}, f32]):
     y = cumsum(x, axis={axis})
     return y
 """
-TARGET = Target("cpu", features=("avx512",))
+TARGET = Target("cpu", features=(BEST,))
 
 
 def kinds(shape: str, axis: int) -> dict[str, list[str]]:
