@@ -292,7 +292,6 @@ def without_variables(condition: Bool, variables: Collection[Var]) -> Bool | Non
     Examples
     --------
     >>> from ..symbolic import var
-    >>> from ..symbolic import var
     >>> i, n, k = var("i"), var("n"), var("k", lower=0, upper=1)
     >>> str(without_variables(i * 2 + k < n * 2, {k}))
     'i < n'
