@@ -39,7 +39,7 @@ def card(page: Page, name: str) -> Locator:
 
 
 def test_the_graph_is_colored_by_costs(open_notebook: Callable[..., Page], root: Path) -> None:
-    page = open_notebook("costs.ipynb", [MODEL])
+    page = open_notebook([MODEL])
     page.set_viewport_size(WIDE)
     legend = page.locator(".tw-legend")
     expect(legend).to_contain_text("not measured")
@@ -90,7 +90,7 @@ def test_the_bars_of_the_kernels_are_visible(
     open_notebook: Callable[..., Page], width: int
 ) -> None:
     """A narrow panel leaves out the columns that another panel has."""
-    page = open_notebook("kernels.ipynb", [MODEL])
+    page = open_notebook([MODEL])
     page.set_viewport_size(WIDE)
     measure(page)
     page.set_viewport_size({"width": width, "height": 900})
@@ -125,7 +125,7 @@ wb
 
 
 def test_an_unknown_cost_is_unknown(open_notebook: Callable[..., Page]) -> None:
-    page = open_notebook("unknown.ipynb", [SORT])
+    page = open_notebook([SORT])
     page.set_viewport_size(WIDE)
     page.get_by_label("Color of the operations").select_option("FLOPs")
     expect(card(page, "y")).to_contain_text("32")
@@ -143,7 +143,7 @@ def names(page: Page) -> Locator:
 
 
 def test_names_are_completed_in_the_trace(open_notebook: Callable[..., Page], root: Path) -> None:
-    page = open_notebook("matmul.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM])
     page.set_viewport_size(WIDE)
     select_loop(page, "j")
     apply(page, "split")
@@ -187,7 +187,7 @@ def test_names_are_completed_in_the_trace(open_notebook: Callable[..., Page], ro
 def test_traces_are_copied_saved_and_loaded_by_commands(
     open_notebook: Callable[..., Page], tmp_path: Path
 ) -> None:
-    page = open_notebook("matmul.ipynb", [PROGRAM])
+    page = open_notebook([PROGRAM])
     page.set_viewport_size(WIDE)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     select_loop(page, "j")
