@@ -131,6 +131,7 @@ class Message(Enum):
     )
     BOUNDS = Code.KERNEL, "{text} (index {actual}, extent {expected})"
     RANGE = Code.KERNEL, "{text} (value {actual}, exclusive upper bound {expected})"
+    RANGE_BELOW = Code.KERNEL, "{text} (value {actual}, least value {expected})"
     RANGE_UNSIGNED = (
         Code.KERNEL,
         "{text} (value {large}, exclusive upper bound {expected})",

@@ -148,7 +148,8 @@ def _kernel(spec: FunctionSpec, code: int, record: Sequence[int], ordinal: int) 
         case runtime_table.CODE_BOUNDS:
             message = Message.BOUNDS.format(text=text, actual=a, expected=b)
         case runtime_table.CODE_RANGE:
-            message = Message.RANGE.format(text=text, actual=a, expected=b)
+            limit = Message.RANGE_BELOW if a < b else Message.RANGE
+            message = limit.format(text=text, actual=a, expected=b)
         case runtime_table.CODE_RANGE_UNSIGNED:
             a %= 1 << 64
             message = Message.RANGE_UNSIGNED.format(text=text, large=a, expected=b)

@@ -96,7 +96,11 @@ CODE_BOUNDS: Final = 1
 """Error code: an access that is not proved to be in bounds, or any in debug mode, is not."""
 
 CODE_RANGE: Final = 2
-"""Error code: an integer loaded from memory is outside of its declared range."""
+"""Error code: an integer loaded from memory is outside of its declared range.
+
+The second number is the violated bound: the least value if the integer is less, else the exclusive
+upper bound.
+"""
 
 CODE_RANGE_UNSIGNED: Final = 4
 """Error code: an integer of 2**63 or more, loaded from memory, is outside of its declared range."""

@@ -173,6 +173,7 @@ static int32_t explain_kernel(const tw_function *f, int32_t code, uint64_t *call
     put_in_function(&w, f->name);
   put(&w, ": ");
   if (code == CODE_BOUNDS) return fail_bounds(w, text, a, b);
+  if (code == CODE_RANGE && a < b) return fail_range_below(w, text, a, b);
   if (code == CODE_RANGE) return fail_range(w, text, a, b);
   if (code == CODE_RANGE_UNSIGNED) return fail_range_unsigned(w, text, (uint64_t)a, b);
   return fail_kernel(w, code, text, a, b);

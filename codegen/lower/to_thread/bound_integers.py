@@ -39,10 +39,10 @@ def bind_integer(
     inside = context.assumptions.decide(all_of(lower <= raw, raw < upper))
     where = _location(let, context)
     text = f"{let.load.buffer.name}: integer read from memory is out of range{where}"
-    numbers = (Index(raw), Index(upper))
+    numbers = (Index(raw), Index(select(raw < lower, lower, upper)))
     checks = [If(Predicate(negate(inside)), fail(CODE_RANGE, text, numbers, context), (), source)]
     if unsigned:
-        large = fail(CODE_RANGE_UNSIGNED, text, numbers, context)
+        large = fail(CODE_RANGE_UNSIGNED, text, (Index(raw), Index(upper)), context)
         checks.insert(0, If(Predicate(raw < 0), large, (), source))
     return [Let(raw, value, source), *checks, Let(bound, Index(raw), source, limits)], inner
 

@@ -150,8 +150,9 @@ def _trap(group: Group, operands: Sequence[Any]) -> Sequence[Any]:
     thread = frame.thread(int(frame.threads[first]))
     value, bound = (int(np.broadcast_to(x, (frame.count,))[first]) for x in operands)
     problem = group.site.note or "an index or an integer read from memory is out of range"
+    limit = "exclusive upper bound" if value >= bound else "bound"
     raise TrapError(
-        f"{thread} aborted the launch: {problem} (value {value}, exclusive upper bound {bound})",
+        f"{thread} aborted the launch: {problem} (value {value}, {limit} {bound})",
         where=f"{group.site} of kernel {frame.findings.kernel!r}",
         hint="check the index, or the range that the program declares for the integer",
     )

@@ -91,8 +91,8 @@ MMA_M16N8K16_F16 = Operation(
 TRAP = Operation("nvidia.trap", "thread", (INDEX, INDEX), (), needs=("sm_75",))
 """Abort the launch because an integer read from memory is out of range.
 
-The operands are the value and its exclusive upper bound. A GPU cannot report them; the emulator
-does.
+The operands are the value and the violated bound, or the extent. A GPU cannot report them; the
+emulator does.
 """
 
 NVIDIA = (

@@ -151,6 +151,12 @@ CASES = {
         "is out of range in block 'take', in checked(at[i], 0, n), line 10 of 'gather': "
         "with checked(at[vi], 0, n) as row: (value 5, exclusive upper bound 3)",
     ),
+    "least": Case(
+        "gather", (ones(3, 4), np.array([0, -1])), 13,
+        "function 'gather', kernel 'gather' (binding 'run_gather'): at: integer read from memory "
+        "is out of range in block 'take', in checked(at[i], 0, n), line 10 of 'gather': "
+        "with checked(at[vi], 0, n) as row: (value -1, least value 0)",
+    ),
     "integer": adding(
         1, "function 'add', parameter 'k' (i64): expected an integer, got float",
         frozenset({"executable", "python"}), k=1.5,

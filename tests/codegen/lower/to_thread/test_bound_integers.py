@@ -44,6 +44,24 @@ def test_checked_integers_report_values_out_of_range() -> None:
     assert "at" in text
 
 
+@pytest.mark.parametrize("loop", ["range", "vectorized"])
+def test_an_integer_below_the_range_is_reported_with_the_least_value(loop: str) -> None:
+    text = """
+def segments(off: Buffer[(3,), i64], y: Out[(2,), i64]):
+    for i in {loop}(2):
+        with block("end"):
+            vi = spatial(i)
+            with checked(off[vi], 0, 8) as lo:
+                with checked(off[vi + 1], lo, 8) as hi:
+                    y[vi] = hi - lo
+"""
+    kernel, y, runtime = build(function(text.format(loop=loop))), np.empty(2, "i8"), Runtime()
+    assert kernel(np.array([0, 5, 7]), y, runtime=runtime) == 0
+    assert kernel(np.array([0, 5, 2]), y, runtime=runtime) == CODE_RANGE
+    assert kernel(np.array([0, 5, 9]), y, runtime=runtime) == CODE_RANGE
+    assert [tuple(e[2:]) for e in runtime.errors] == [(2, 5), (9, 8)]
+
+
 def test_clamped_integers_stay_in_range() -> None:
     x = np.arange(200, dtype=np.float32).reshape(5, 40)
     kernel, y = build(function(GATHER.format(mode="clamped"))), np.empty((3, 40), "f4")
