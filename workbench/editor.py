@@ -41,6 +41,7 @@ from .history_view import HistoryView
 from .jobs import Jobs, Progress, Work
 from .menus import Menus
 from .page_view import PageView, PageViews
+from .pending import Jump, Pending
 from .previews import previewed
 from .problem_view import error_view
 from .protocol import Applied, JobKind
@@ -90,8 +91,8 @@ class Editor:
         self.views = PageViews(PageView(open=_default_function(schedule.module)))
         self.lock = threading.RLock()
         self._mover = 0
-        self.jumps: dict[str, str] = {}
-        """The state that an undo returns to, by the state that was reached by a jump."""
+        self.jumps: dict[str, Jump] = {}
+        """What an undo returns to, by the state that was reached by a jump."""
         self._bench = bench
         if schedule.state.target is None:
             schedule.retarget(bench.target)  # so that steps are checked for the machine
@@ -347,7 +348,7 @@ class Editor:
         start = self.schedule.head.id
         match request.action:
             case "undo" if start in self.jumps:
-                self.schedule.goto(self.jumps.pop(start))
+                self._undo_jump(start)
             case "undo":
                 self.schedule.undo()
             case "redo":
@@ -359,11 +360,20 @@ class Editor:
         action = request.action.capitalize()
         self._announce(f"{action}: the head is {self._head_text()}", "info", before)
 
-    def _jumped_from(self, start: str) -> None:
-        """Let an undo at the head return to the state before a move that is not one step."""
+    def _jumped_from(self, start: str, pending: Pending | None = None) -> None:
+        """Let an undo at the head return to the state before a move that is not one step.
+
+        The pending steps before the move are given if it replaces them.
+        """
         head = self.schedule.head.id
         if head != start:
-            self.jumps[head] = start
+            self.jumps[head] = Jump(start, pending)
+
+    def _undo_jump(self, head: str) -> None:
+        jump = self.jumps.pop(head)
+        self.schedule.goto(jump.start)
+        if jump.pending is not None:
+            self.document.pending = jump.pending
 
     def _check_head(self, expected: str) -> None:
         """Reject an edit of another head than the current one."""

@@ -81,6 +81,14 @@ class Pending:
         return {len(trace) + count: note for count, note in self.notes.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """The head before a move that is not one step, and the pending steps if it replaced them."""
+
+    start: str
+    pending: Pending | None = None
+
+
 def with_line(trace: Trace, index: int, text: str) -> Trace:
     """Return a trace with one step replaced by a line of Python text.
 

@@ -111,7 +111,7 @@ class RuleSteps(Editor):
             return branch.replay(trace)
 
         def announce(outcome: Replay | None, before: Module) -> None:
-            self._jumped_from(expected)
+            self._jumped_from(expected, None if outcome is None else self.document.pending)
             if outcome is not None:
                 self.document.pending = Pending.of(removed[0], outcome)
             self._sync_selection()

@@ -19,6 +19,7 @@ from .history_view import HistoryView
 from .jobs import Jobs
 from .measurement_records import MeasurementRecords
 from .page_view import PageView
+from .pending import Jump
 from .problem_view import launch_key, launch_problems, launch_view
 from .protocol_runs import Overlay
 from .render import Samples
@@ -36,7 +37,7 @@ class DisplayedSession(Protocol):
     document: SessionDocument
     jobs: Jobs
     records: MeasurementRecords
-    jumps: dict[str, str]
+    jumps: dict[str, Jump]
 
     def notes(self) -> dict[int, str]:
         """Return the notes on the states of the trace, by the number of steps before each."""

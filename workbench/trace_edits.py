@@ -129,7 +129,7 @@ class TraceEdits(Editor):
         root = next(node for node in self.schedule.history if node.parent is None)
         self.schedule.goto(root.id)
         outcome = self.schedule.replay(trace, versions=notes.keys())
-        self._jumped_from(start)
+        self._jumped_from(start, self.document.pending)
         self.document.pending = Pending.of(trace, outcome, notes)
         states = {len(node.state.trace): node.id for node in path_to(self.schedule)}
         noted = {0: 0, **{count: len(state.trace) for count, state in outcome.versions}}

@@ -86,6 +86,24 @@ def test_steps_after_a_failed_step_stay_pending(matmul: Client) -> None:
     assert "transmogrify" in update.problems[0].message
 
 
+def test_undo_of_a_loaded_trace_returns_the_pending_steps(matmul: Client) -> None:
+    split_and_vectorize(matmul)
+    whole = saved(matmul, "json")
+    lines = whole.splitlines()
+    lines.insert(4, json.dumps({"op": "transmogrify", "args": {"depth": 3}}))
+    matmul.send("load", text="\n".join(shifted(lines, 4)), notes={})
+    stopped = matmul.session.schedule.head.id
+    pending = matmul.session.document.pending
+    matmul.send("load", text=whole, notes={})
+    assert not matmul.session.document.pending.steps
+    head = matmul.session.schedule.head.id
+    update = matmul.send("navigate", action="undo", node="", head=head)
+    assert matmul.session.schedule.head.id == stopped
+    assert matmul.session.document.pending == pending
+    assert update.trace is not None
+    assert [line.status for line in update.trace.lines][-3:] == ["pending"] * 3
+
+
 def shifted(lines: list[str], at: int) -> list[str]:
     """Renumber the references of the steps after an inserted one."""
     result = []
