@@ -84,7 +84,7 @@ test("a state has the time of its last call, or of its last kernel", async () =>
   page.querySelector<HTMLElement>('[data-tab="history"]')?.click();
   await flush();
   const times = [...page.querySelectorAll(".tw-history-time")].map((item) => item.textContent);
-  expect(times).toEqual(["softmax 3.00 µs", "6.12 ms2 measurements"]);
+  expect(times).toEqual(["3.00 µs softmax", "6.12 ms2 measurements"]);
 });
 
 test("a measurement of another state names that state, and a click makes it the head", async () => {

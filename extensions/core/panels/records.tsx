@@ -38,8 +38,8 @@ export function NodeTimes({ node, records }: { node: HistoryNode; records: reado
   if (!last) return null;
   return (
     <span class="tw-mono tw-history-time" title={found.map(text).join("\n")}>
-      {last.whole ? "" : `${last.function} `}
       {duration(last.microseconds)}
+      {last.whole ? "" : ` ${last.function}`}
       {found.length > 1 ? <span class="tw-count">{found.length} measurements</span> : null}
     </span>
   );
