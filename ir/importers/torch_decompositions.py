@@ -43,6 +43,8 @@ def is_known(node: Any) -> bool:
 
 def changes_operand(node: Any) -> bool:
     """Return whether the function that a node calls writes an operand."""
+    if str(node.target) == "aten.batch_norm.default":  # its schema does not state this
+        return bool(node.args[5]) and node.args[3] is not None
     schema = getattr(node.target, "_schema", None)
     changes = schema is not None and schema.is_mutable
     return changes and str(node.target) != "aten.detach_.default"
@@ -54,16 +56,30 @@ def decomposed(program: Any) -> Any:
     An operator without a handler is replaced by its definition in other operators, if PyTorch has
     one. Operators without one remain, and are reported by the import.
     """
-    found = program.run_decompositions({})
-    tried: set[Any] = set()
+    missing = _missing(program)
+    found = _traced(program, _rules(missing))  # also replaces operators that change operands
+    tried = set(missing)
+    if found is None:
+        tried.clear()
+        found = program.run_decompositions({})
     for _ in range(_ROUNDS):
-        missing = {n.target for n in calls_of(found) if not is_known(n)} - tried
-        rules = {target: rule for target in missing if (rule := _rule(target)) is not None}
+        missing = _missing(found) - tried
+        rules = _rules(missing)
         if not rules:
             return found
         tried |= missing
         found = _applied(found, rules)
     return found
+
+
+def _missing(program: Any) -> set[Any]:
+    """Return the functions without a handler that a program calls."""
+    return {n.target for n in calls_of(program) if not is_known(n)}
+
+
+def _rules(targets: set[Any]) -> dict[Any, Callable[..., Any]]:
+    """Return the definitions in other operators that PyTorch has, by operator."""
+    return {target: rule for target in targets if (rule := _rule(target)) is not None}
 
 
 def _applied(program: Any, rules: dict[Any, Callable[..., Any]]) -> Any:

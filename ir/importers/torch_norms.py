@@ -55,6 +55,19 @@ def group_norm(  # noqa: PLR0917  # the order of PyTorch
     return rounded_once(t, compute, x)
 
 
+@aten("batch_norm")
+def batch_norm(  # noqa: PLR0917  # the order of PyTorch
+    t: TorchContext, x: Imported, weight: Imported | None, bias: Imported | None,
+    mean: Imported | None, var: Imported | None, training: bool, momentum: float,  # noqa: FBT001
+    eps: float, _cudnn: bool = True,  # noqa: FBT001, FBT002
+) -> Imported:  # fmt: skip
+    """Import batch normalization that changes no statistics; see `changes_operand`."""
+    if training or mean is None or var is None:
+        return batch_norm_without_statistics(t, x, weight, bias, training, momentum, eps)[0]
+    (found,) = batch_norm_of_running_statistics(t, x, weight, bias, mean, var, momentum, eps)
+    return found
+
+
 @aten("_native_batch_norm_legit_no_training")
 def batch_norm_of_running_statistics(  # noqa: PLR0917  # the order of PyTorch
     t: TorchContext, x: Imported, weight: Imported | None, bias: Imported | None,

@@ -26,7 +26,7 @@ from tests.strategies import symbols_of
 
 pytestmark = pytest.mark.slow
 
-WANTED = amount(10, 100)
+WANTED = amount(5, 100)
 """Required tensorized programs per instruction, because a check that rejects everything proves
 nothing."""
 
@@ -126,7 +126,7 @@ def test_contractions_keep_their_results(fuzz_factor):
     @settings(max_examples=200 * fuzz_factor)
     @given(forms(), st.integers(0, 2**32))
     def run(form, seed):
-        if all(reached[i] >= WANTED for i in INTRINSICS):
+        if reached[form.intrinsic] >= WANTED:
             return
         rng = random.Random(seed)
         start = State.start(parse(form.text))

@@ -48,6 +48,13 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.parametrize("units", ["exponential units", "leaky units", "hard units", "soft units"])
+def test_activations_are_imported_without_a_trace_of_decompositions(units: str) -> None:
+    program = torch.export.export(One(FUNCTIONS[units]), (torch.randn(2, 4, 6),))
+    names = {str(n.target) for n in calls_of(program) if not is_known(n)}
+    assert names <= {"aten.softsign.default"}
+
+
 class One(nn.Module):
     """A module of one function."""
 
