@@ -92,7 +92,7 @@ class Editor:
         self.lock = threading.RLock()
         self._mover = 0
         self.jumps: dict[str, Jump] = {}
-        """What an undo returns to, by the state that was reached by a jump."""
+        """The result of an undo, by the state that was reached by a jump."""
         self._bench = bench
         if schedule.state.target is None:
             schedule.retarget(bench.target)  # so that steps are checked for the machine

@@ -47,7 +47,11 @@ def _once(
     t: TorchContext, x: Imported, formula: Callable[[_Formula, Imported], Imported]
 ) -> Imported:
     """Compute a formula of one tensor, and round its result once."""
-    return rounded_once(t, lambda wide: formula(_Formula(t), wide), x)
+
+    def compute(wide: Imported) -> Imported:
+        return formula(_Formula(t), wide)
+
+    return rounded_once(t, compute, x)
 
 
 @aten("hardtanh")

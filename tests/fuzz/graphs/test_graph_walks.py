@@ -64,6 +64,11 @@ def test_each_step_on_graphs_is_accepted_and_changes_a_program(goal):
     pytest.fail(f"{goal} was never accepted")
 
 
+def test_no_guard_of_a_sum_of_few_terms_leaves_it_undefined():
+    walk = start(141000400)  # the condition was false for the only term of each row
+    assert "guard(False)" not in walk.text
+
+
 def test_programs_have_every_kind_of_result():
     """Results are inputs, views, constants and repeated values; states are read and written."""
     texts = [FAMILIES[f](random.Random(s)).text for f in FAMILIES for s in range(25)]
