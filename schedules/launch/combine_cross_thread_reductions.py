@@ -201,7 +201,7 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
         Buffer(
             names.mint(),
             names.fresh(f"{target.buffer.name}_part"),
-            _shape(target, block, path),
+            _shape(target, block, path_to(func.body, block)[:-1]),
             target.dtype,
             "local",
         )
@@ -228,13 +228,17 @@ def _combined(func: PrimFunc, block: Block) -> PrimFunc:
 def _shape(target: Load, block: Block, path: tuple[Stmt, ...]) -> tuple[Expr, ...]:
     """Return the shape of partial results: all iterations of the loops initialize an element.
 
+    The path contains the blocks around the block, whose iteration variables its indices may use.
+
     A partial last tile has more iterations than the result has elements.
     """
     ranges = ranges_of(s for s in path if isinstance(s, For))
-    bindings = bindings_of(block)
+    blocks = [block, *(s for s in reversed(path) if isinstance(s, Block))]
     shape: list[Expr] = []
     for index, dim in zip(target.indices, target.buffer.shape, strict=True):
-        found = interval_of(substitute(index, bindings), ranges, Facts())
+        for inner in blocks:  # the variables of an outer block are bound to loops around it
+            index = substitute(index, bindings_of(inner))
+        found = interval_of(index, ranges, Facts())
         size = const_value(dim)
         stop = None if found is None else const_value(found.stop)
         shape.append(dim if size is None or stop is None else as_expr(max(size, stop)))

@@ -23,7 +23,7 @@ from ....ir.graph.nodes import (
 )
 from ....ir.graph.operators import get_operator
 from ....ir.graph.regions import replace_bindings
-from ....ir.graph.visit import all_bindings
+from ....ir.graph.visit import all_bindings, symbols_of
 from ....ir.identity import NO_ORIGIN, Origins, UidSource
 from ....ir.loop.nodes import Buffer, BufferParam, Param, PrimFunc, ScalarParam, Stmt
 from ....ir.loop.visit import seq
@@ -277,7 +277,7 @@ class _Join:
         self._module = module
         self._group = group
         self._mint = mint
-        self._names = Renaming()
+        self._names = Renaming([symbol.name for symbol in symbols_of(group)])
         self._buffers: dict[Operand, Buffer] = {}
         self._params: list[Param] = []
         self._temporaries: list[Buffer] = []

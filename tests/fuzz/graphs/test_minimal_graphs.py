@@ -507,3 +507,29 @@ def test_a_constant_under_another_shape_in_the_memory_stage():
     (found,) = run_graph(sch.module, [x])
     np.testing.assert_array_equal(found, 2 * w.T)
     np.testing.assert_array_equal(tw.compile(sch)(x), 2 * w.T)
+
+
+SYMBOL_OF_ANOTHER_KERNEL = """
+n = symbols("n", lower=1)
+h = symbols("h", lower=4)
+constant("w", (1, 1, 3, 1), i32)
+
+@graph_func
+def main(x: Tensor[(n, 16), f32], y: Tensor[(2, 1, 5, h), i32]):
+    a = negative(x)
+    b = conv(y, const("w"))
+    return b
+"""
+
+
+def test_a_fused_kernel_has_symbols_and_loops_of_different_names():
+    """Walk 143000787: ``conv`` has a loop ``n``, and another kernel a dimension ``n``."""
+    w = np.ones((1, 1, 3, 1), np.int32)
+    sch = Schedule(parse(SYMBOL_OF_ANOTHER_KERNEL, constants={"w": w}))
+    sch.legalize()
+    sch.fuse_ops(bindings=("a", "b"))
+    sch.fuse_tir()
+    assert parse(to_text(sch.module), constants={"w": w}).functions.keys() == {
+        "main", "fused_negative_conv",
+    }  # fmt: skip
+    assert sch.verify()

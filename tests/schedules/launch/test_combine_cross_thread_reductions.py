@@ -466,6 +466,35 @@ def test_the_parts_have_an_element_for_each_iteration_of_a_partial_tile(text, n)
         np.testing.assert_array_equal(result, want)
 
 
+TILES_OF_A_BLOCK = """
+n = symbols("n", lower=0)
+
+@prim_func
+def rows(x: Buffer[(n, 5), i32], y: Out[(5,), i32]):
+    for i0 in range(1):
+        with block("tile"):
+            vo = spatial(i0)
+            reads(x[0:n, vo * 8:vo * 8 + 8])
+            writes(y[vo * 8:vo * 8 + 8])
+            for k0 in range(ceildiv(n, 4)):
+                for k1 in thread(4, "threadIdx.x"):
+                    for i1 in range(8):
+                        with block("sum"):
+                            vk, vi = reduce(n, k0 * 4 + k1), spatial(5, vo * 8 + i1)
+                            guard(k0 * 4 + k1 < n and vo * 8 + i1 < 5)
+                            with init(): y[vi] = 0
+                            y[vi] += x[vk, vi]
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 9])
+def test_the_parts_of_a_tile_that_is_a_block_have_an_element_for_each_iteration(n):
+    """Walk 142002687: the index of the result has a variable of the outer block."""
+    x = np.random.default_rng(n).integers(-9, 9, (n, 5)).astype(np.int32)
+    run = tilewright.compile(parse(TILES_OF_A_BLOCK), target="simt")
+    np.testing.assert_array_equal(run(x), x.sum(0))
+
+
 @pytest.mark.parametrize("rows", [1, 3, 5])
 def test_threads_sum_into_a_partial_tile_of_results(rows):
     """Each iteration of a tile initializes its part, also those without a result."""
