@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .ir import script
     from .ir.graph.libraries import library_function
     from .ir.graph.operators import custom_operator
-    from .ir.importers import from_exported_program, from_onnx
+    from .ir.importers import from_exported_program, from_onnx, from_torch
     from .ir.packing import PackedArray
     from .ir.script import parse
     from .schedules import Schedule, composite
@@ -47,6 +47,7 @@ __all__ = [
     "export",
     "from_exported_program",
     "from_onnx",
+    "from_torch",
     "library_function",
     "lower",
     "measure",
@@ -66,6 +67,7 @@ _HOME = {
     "export": ".codegen.export",
     "from_exported_program": ".ir.importers",
     "from_onnx": ".ir.importers",
+    "from_torch": ".ir.importers",
     "library_function": ".ir.graph.libraries",
     "lower": ".codegen.lowered",
     "measure": ".codegen.measure.measure",
@@ -78,8 +80,7 @@ _EQUIVALENTS = {
     "IRModule": "parse",
     "benchmark": "measure",
     "build": "compile",
-    "from_pytorch": "from_exported_program",
-    "from_torch": "from_exported_program",
+    "from_pytorch": "from_torch",
     "import_onnx": "from_onnx",
     "jit": "compile",
     "load_onnx": "from_onnx",

@@ -9,14 +9,14 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from ..calls import checked_call
 from ..errors import TilewrightError
 from ..ir.graph.nodes import GraphFunc
 from ..ir.graph.plan import plan_memory
 from ..ir.loop.nodes import PrimFunc
-from ..ir.module import Constant, Module
+from ..ir.module import CALL_ATTRIBUTE, Constant, Module
 from ..ir.structural_hash import structural_hash
 from ..polling import polled
 from ..progress import ProgressOption, Report as Progress, progress_of
@@ -56,6 +56,10 @@ R = TypeVar("R")
 SCHEDULED = 0.2
 LOWERED = 0.5
 """The progress of a compilation after scheduling, and after lowering."""
+
+
+if TYPE_CHECKING:
+    from ..ir.importers.torch_call import TorchCall
 
 
 class NotAProgramError(TilewrightError):
@@ -480,10 +484,7 @@ def _program_hint(program: object) -> str:
     if type(program).__name__ == "ExportedProgram":
         return "import it first: from_exported_program(program)"
     if type(program).__module__.partition(".")[0] == "torch":
-        return (
-            "export the model first: "
-            "from_exported_program(torch.export.export(model.eval(), example_inputs))"
-        )
+        return "import the model first: from_torch(model.eval(), example_arguments)"
     return "create a module with parse(text), from_exported_program(program) or from_onnx(path)"
 
 
@@ -578,4 +579,19 @@ def compile(
             if (state := _state(program)) is not None:
                 artifact = replace(artifact, facts=with_steps_of(artifact.facts, state))
             with log.phase("linking"):
-                return Executable(artifact, module.constants, table=table, compiled=compiled)
+                return Executable(
+                    artifact, module.constants,
+                    table=table, compiled=compiled, call=_convention(module),
+                )  # fmt: skip
+
+
+def _convention(module: Module) -> TorchCall | None:
+    """Return how to call an imported PyTorch module, if ``main`` still has its parameters."""
+    text, main = module.attributes.get(CALL_ATTRIBUTE), module.functions.get("main")
+    if text is None or not isinstance(main, GraphFunc):
+        return None
+    from ..ir.importers.torch_call import TorchCall
+
+    call = TorchCall.from_text(text)
+    names = tuple(p.value.name for p in main.params if p.access != "state")
+    return call if names == call.params else None

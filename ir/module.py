@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ from .loop.nodes import PrimFunc
 
 Function: TypeAlias = "GraphFunc | PrimFunc"
 Array: TypeAlias = NDArray[np.generic]
+
+CALL_ATTRIBUTE: Final = "torch_call"
+"""The attribute with the calling convention of the PyTorch module that a module was imported from.
+"""
 
 
 class UnknownFunctionError(TilewrightError):

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-import numpy as np
-
 from ...calls import checked_calls
 from ...errors import UnpicklableError
 from ...ir.module import (
@@ -42,7 +40,10 @@ from .remote import RemoteFunction
 from .state import ExecutableState, StateSource, new_state
 from .summary import summary
 from .table import ProviderError, RuntimeTable, default_table
-from .tensors import address_of
+from .tensors import address_of, load_compact
+
+if TYPE_CHECKING:
+    from ...ir.importers.torch_call import TorchCall
 
 
 @checked_calls
@@ -65,6 +66,10 @@ class Executable:
         Provider of memory and threads for native code; by default the table of the process.
     compiled : int
         Number of objects that were compiled and not found in the cache.
+    call : TorchCall, optional
+        How to call ``main`` as the PyTorch module that it was imported from by `from_torch`: calls
+        of the executable then take and return nested PyTorch tensors. ``exe["main"]`` takes the
+        tensors in order and returns arrays.
 
     Examples
     --------
@@ -102,6 +107,7 @@ class Executable:
         *,
         table: RuntimeTable | None = None,
         compiled: int = 0,
+        call: TorchCall | None = None,
     ) -> None:
         """Load the machine code."""
         self.artifact = artifact
@@ -115,6 +121,7 @@ class Executable:
         self._functions: dict[str, NativeFunction] = {}
         self._preparing: dict[str, NativeFunction] = {}
         self._main: NativeFunction | None = None
+        self._call = call
         self._state: ExecutableState | None = None
         if table is not None and not isinstance(cast("object", table), RuntimeTable):
             raise ProviderError(
@@ -128,7 +135,8 @@ class Executable:
                 hint="omit the argument 'table'",
             )
         if "main" in self.names or len(self.names) == 1:
-            self.__signature__ = signature_of(self.spec())  # for inspect.signature and completion
+            # For inspect.signature and completion.
+            self.__signature__ = signature_of(self.spec()) if call is None else call.signature()
         # Programs for CUDA can be compiled on machines without a GPU, so they are loaded later.
         if artifact.target.kind != "cuda":
             self._load()
@@ -193,6 +201,9 @@ class Executable:
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Call ``main``, or the only function; arguments as for :class:`NativeFunction`."""
         function = self._main or self._only()
+        if self._call is not None:
+            state = {"state": named.pop("state")} if function.states and "state" in named else {}
+            return self._call.result(function(*self._call.arguments(arguments, named), **state))
         if named or function.states:
             return function(*arguments, **named)
         return function.invoke(arguments)
@@ -242,7 +253,7 @@ class Executable:
             raise MissingConstantError(
                 f"no constant {key!r}", hint="add it to the constants of the module"
             )
-        return _load_compact(found)
+        return load_compact(found)
 
     def _only(self) -> NativeFunction:
         self._load()
@@ -363,7 +374,7 @@ class Executable:
                     f"no constant {key!r}",
                     hint="add it to the constants of the module, or return it from prepare()",
                 )
-            self._arrays[key] = _load_compact(self._constants[key])
+            self._arrays[key] = load_compact(self._constants[key])
         return self._arrays[key]
 
     def _run(self, prepare: NativeFunction) -> None:
@@ -475,7 +486,7 @@ class Executable:
         """Load the constants that the functions use, except results of ``prepare``, by name."""
         prepared = {r.name for f in self.artifact.functions if f.prepares for r in f.results}
         used = sorted({k for f in self.artifact.functions for k in f.constants} - prepared)
-        return {k: _load_compact(self._constants[k]) for k in used if k in self._constants}
+        return {k: load_compact(self._constants[k]) for k in used if k in self._constants}
 
     def _function(self, name: str) -> NativeFunction:
         return self._main or self._only() if name == "main" else self[name]
@@ -585,16 +596,3 @@ def _hint(name: str, functions: Sequence[str]) -> str:
         "time": "`tilewright.measure(exe, x)` measures calls, `exe.profile(x)` kernels",
         "time_evaluator": "`tilewright.measure(exe, x)` measures calls, `exe.profile(x)` kernels",
     }.get(name, "")
-
-
-def _load_compact(constant: Constant) -> Array:
-    """Load a constant; copy it if it is not compact or not aligned to its elements."""
-    array = np.asarray(constant.load())
-    expected = constant.dtype.numpy
-    if array.dtype != expected or tuple(array.shape) != tuple(constant.shape):
-        raise MissingConstantError(
-            f"constant {constant.source or '?'}: expected {expected}{tuple(constant.shape)} "
-            f"as declared, got {array.dtype}{array.shape}"
-        )
-    fits = array.flags.c_contiguous and array.ctypes.data % constant.dtype.alignment == 0
-    return array if fits else np.array(array, order="C")

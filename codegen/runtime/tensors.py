@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.dtype import BYTE, DType, dtype as dtype_named, from_numpy, u8
+from ...ir.module import Constant, MissingConstantError
 from ...ir.packing import PackedArray, storage_of, unpack
 from ...ir.sizes import storage_bytes
 from ..errors import ArgumentTypeError, SizeError
@@ -318,3 +319,16 @@ def result_converter(result: ResultSpec) -> Any:
     if dtype.is_extension:
         return partial(take_extension, dtype=dtype)
     return take_result
+
+
+def load_compact(constant: Constant) -> Array:
+    """Load a constant; copy it if it is not compact or not aligned to its elements."""
+    array = np.asarray(constant.load())
+    expected = constant.dtype.numpy
+    if array.dtype != expected or tuple(array.shape) != tuple(constant.shape):
+        raise MissingConstantError(
+            f"constant {constant.source or '?'}: expected {expected}{tuple(constant.shape)} "
+            f"as declared, got {array.dtype}{array.shape}"
+        )
+    fits = array.flags.c_contiguous and array.ctypes.data % constant.dtype.alignment == 0
+    return array if fits else np.array(array, order="C")

@@ -155,7 +155,7 @@ def rsub(t: TorchContext, x: OperandLike, y: OperandLike, alpha: float = 1) -> I
     return _scaled_sum(t, "subtract", right, left, alpha)
 
 
-@aten("div")
+@aten("div", "divide", "true_divide")
 def div(
     t: TorchContext, x: OperandLike, y: OperandLike, *, rounding_mode: str | None = None
 ) -> Imported:

@@ -89,7 +89,7 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(_HANDLERS)
 The names of operators outside of ATen begin with their namespace.
 """
 
-_OTHERS: Final = ("quantized_decomposed.", "transformers.")
+_OTHERS: Final = ("prims.", "quantized_decomposed.", "transformers.")
 
 
 def handler_name(target: Any) -> str | None:

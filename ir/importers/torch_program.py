@@ -15,6 +15,7 @@ from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, Operand, TensorInfo, Value
 from ..graph.operators.errors import OperandError, OperatorAttributeError
 from ..module import Module
+from ..symbolic import Expr
 from .associative_scans import emit_associative_scan
 from .cleanup import called_functions, constants_of, without_dead_code
 from .control_flow import Iteration, LoopForm, emit_choice, emit_loop
@@ -119,7 +120,7 @@ def from_exported_program(
         raise UnsupportedInputError(
             f"expected a torch.export.ExportedProgram, got {type(program).__name__}",
             where="argument 'program' of from_exported_program",
-            hint="export the model with torch.export.export(model.eval(), example_inputs)",
+            hint="import a module with from_torch(model.eval(), example_arguments)",
         )
     with _consistent():
         functional = program if _is_mapped(program) else _functional(program)
@@ -127,7 +128,7 @@ def from_exported_program(
         inputs = read_symbols(functional)
     context = TorchContext(GraphBuilder("main", facts=inputs.facts), inputs.symbols)
     with progress_of("importing", progress) as report:
-        translator = _Translator(functional, context, inputs, changes)
+        translator = ProgramTranslator(functional, context, inputs, changes)
         translator.allow_unsupported = allow_unsupported
         function = translator.translate(report)
         if state:
@@ -191,10 +192,13 @@ def _is_mapped(program: Any) -> bool:
     return all(is_known(n) and not changes_operand(n) for n in calls_of(program))
 
 
-class _Translator:
+class ProgramTranslator:
+    """The translation of one program to a graph-level function."""
+
     def __init__(
         self, program: Any, context: TorchContext, inputs: InputSymbols, changes: Changes
     ) -> None:
+        """Prepare the translation; `translate` does it."""
         self.program = program
         self.context = context
         self.inputs = inputs
@@ -220,12 +224,17 @@ class _Translator:
         for node in nodes:
             if node.op == "get_attr":
                 with _consistent(f"node {node.name!r}"):
-                    self.values[node] = getattr(module, node.target)
+                    self.values[node] = self._attribute(getattr(module, node.target), node)
             if node.op == "call_function":
                 self.context.node = node
                 self.context.origins = frozenset({module_path(node) or node.name})
                 with _consistent(f"node {node.name!r}"):
                     self.values[node] = self._call(node)
+
+    def _attribute(self, value: Any, node: Any) -> Any:
+        """Return a subgraph itself, and a tensor of a graph as a constant."""
+        is_tensor = hasattr(value, "shape") and hasattr(value, "dtype")
+        return self.context.tensors.constant(str(node.target), value) if is_tensor else value
 
     def _inputs(self) -> None:
         """Declare inputs, then states, which have the names of the changed tensors."""
@@ -245,7 +254,7 @@ class _Translator:
             else:
                 self.values[node] = self.context.tensors.constant(name, tensor)
 
-    def _user_input(self, spec: Any, node: Any) -> Imported | None:
+    def _user_input(self, spec: Any, node: Any) -> Imported | Expr | None:
         value = node.meta.get("val")
         if type(spec.arg).__name__ == "ConstantArgument":
             return None
@@ -266,18 +275,23 @@ class _Translator:
     def _finish(self) -> GraphFunc:
         output = next(n for n in self.program.graph.nodes if n.op == "output")
         results: list[Operand] = []
-        for node, changed in zip(output.args[0], self.changes.outputs, strict=True):
+        kept: list[int] = []  # the positions of tensors among the results
+        for k, (node, changed) in enumerate(zip(output.args[0], self.changes.outputs, strict=True)):
+            if not hasattr(node, "op"):  # a constant
+                continue
             found = self.values.get(node)
             if not isinstance(found, Imported):
                 raise UnsupportedInputError(
                     f"output {node} of the exported program is not a tensor",
-                    hint="return tensors only",
+                    hint="return tensors and constants only",
                 )
             if changed:
                 self._update(self.changed[changed], found)
             else:
                 results.append(self.context.plain(found))
-        names = result_names(self.program, len(results))
+                kept.append(k)
+        before = sum(map(bool, self.changes.outputs))  # the last values precede the results
+        names = result_names(self.program, [k - before for k in kept])
         return self.context.builder.finish(results, result_names=names, hints=self.inputs.hints)
 
     def _update(self, param: Value, new: Imported) -> None:
@@ -478,14 +492,14 @@ def location_of(node: Any) -> str:
     return f"{path} ({where})" if path else where
 
 
-def result_names(program: Any, count: int) -> tuple[str, ...]:
-    """Return the names of the outputs: field names of the model's result, or positions."""
+def result_names(program: Any, kept: Sequence[int]) -> tuple[str, ...]:
+    """Return the names of the outputs at positions: fields of the model's result, or positions."""
     try:
         paths = leaf_paths(program.call_spec.out_spec)
     except (ValueError, TypeError, NotImplementedError):
         return ()
-    names = [_path_name(p) for p in paths]
-    return tuple(names) if len(names) == count and all(names) else ()
+    names = [_path_name(paths[k]) for k in kept if k < len(paths)]
+    return tuple(names) if len(names) == len(kept) and all(names) else ()
 
 
 def _path_name(path: Any) -> str:

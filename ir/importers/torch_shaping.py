@@ -33,7 +33,7 @@ _WHOLE = 1 << 62
 
 @aten(
     "alias", "detach", "clone", "contiguous", "lift_fresh_copy", "lift_fresh", "detach_",
-    "_to_copy", "to", "type_as", "_unsafe_view_copy",
+    "_to_copy", "to", "type_as", "_unsafe_view_copy", "prims.convert_element_type",
 )  # fmt: skip
 def identity(t: TorchContext, x: Imported, *_: Any, **__: Any) -> Imported:
     """Import a copy as a dtype conversion; memory layout is not part of the imported graph."""

@@ -236,9 +236,10 @@ def _shape(target: Load, block: Block, path: tuple[Stmt, ...]) -> tuple[Expr, ..
     blocks = [block, *(s for s in reversed(path) if isinstance(s, Block))]
     shape: list[Expr] = []
     for index, dim in zip(target.indices, target.buffer.shape, strict=True):
+        bound = index
         for inner in blocks:  # the variables of an outer block are bound to loops around it
-            index = substitute(index, bindings_of(inner))
-        found = interval_of(index, ranges, Facts())
+            bound = substitute(bound, bindings_of(inner))
+        found = interval_of(bound, ranges, Facts())
         size = const_value(dim)
         stop = None if found is None else const_value(found.stop)
         shape.append(dim if size is None or stop is None else as_expr(max(size, stop)))
