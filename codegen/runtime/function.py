@@ -107,6 +107,8 @@ class NativeFunction:
         )
         self._converters = tuple(self.result_converter(r) for r in spec.results)
         self._result_params = tuple(r.param for r in spec.results)
+        one_new = len(spec.results) == 1 and spec.results[0].param < 0
+        self._convert_result = self._converters[0] if one_new else None
         self.make_results = results_maker(spec.results)
         self.__signature__ = signature_of(spec)  # for inspect.signature and completion
         self.__doc__ = documentation(spec)  # for help and `function?`
@@ -259,15 +261,15 @@ class NativeFunction:
         words[0] = self._table.address
         words[_SINK] = sink
         at, owners = _FIRST, list[object]()
-        for write, argument in zip(self._writers, arguments, strict=True):
-            try:
-                owners.append(write(words, at, argument))
-            except TilewrightError:
-                raise
-            except Exception as error:
-                param = self.spec.params[len(owners)]
-                raise argument_type_error(self.spec, param, argument, error) from error
-            at += 2
+        try:
+            for write in self._writers:
+                owners.append(write(words, at, arguments[len(owners)]))
+                at += 2
+        except TilewrightError:
+            raise
+        except Exception as error:
+            param, argument = self.spec.params[len(owners)], arguments[len(owners)]
+            raise argument_type_error(self.spec, param, argument, error) from error
         if self._reporting is not None:
             self._reporting.begin()
         code = self._looped(words, state) if self._loops else self._entry(self._address, words)
@@ -280,6 +282,8 @@ class NativeFunction:
             for owner in owners:
                 if isinstance(owner, PackedArgument):
                     owner.finish()
+        if self._convert_result is not None:
+            return self._convert_result(words[self._results])
         return self._convert_results(words, arguments)
 
     def _looped(self, words: Words, state: ExecutableState | None) -> int:

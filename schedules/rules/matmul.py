@@ -26,9 +26,13 @@ from ..primitives.placement.compute_inline import ComputeInline
 from ..primitives.specialize.specialize import Specialize
 from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
+from ..transposed_operands import transposed_load
 
 PANEL_RANK: Final = 3
 """The rank of a packed operand whose columns are in the order of the panel."""
+
+UNBATCHED: Final = 3
+"""The number of iteration variables of a product without a batch."""
 
 GEMV_PANELS: Final = 4
 """The number of panels that the one-row version reads concurrently, to hide load latency."""
@@ -63,7 +67,8 @@ def schedule_matmul(sch: Schedule, function: FunctionRef) -> None:
     -----
     ``pack``, ``hoist_block`` if the right operand is a weight, ``specialize`` for one row if the
     number of rows is symbolic, then ``register_tile`` and ``schedule_copy``. The sizes of the tile
-    are those of the target's registers, or of its dot-product instruction for the dtypes.
+    are those of the target's registers, or of its dot-product instruction for the dtypes. A single
+    row of sums of products that are adjacent in both operands is scheduled by ``schedule_nests``.
 
     Examples
     --------
@@ -87,13 +92,21 @@ def schedule_matmul(sch: Schedule, function: FunctionRef) -> None:
     """
     name, machine = function.function, machine_of(sch.state.target_of(function.function))
     _inline_weights(sch, name)
+    _inline_transposes(sch, name)
     pattern = classify(sch.module.prim(name))
     if not isinstance(pattern, Matmul):
         raise RuleNotApplicableError(f"function {name!r} is not a matrix product")
     tile = _tile(sch, name, pattern, machine)
+    dots = tile.group == 1 and _sums_adjacent(sch, name, pattern)
+    if dots and const_value(pattern.row.extent) == 1:
+        sch.schedule_nests(function)
+        return
+    for version in _versions(sch, function, pattern) if dots else []:
+        sch.schedule_nests(FunctionRef(version))
     if _is_packed(sch, name, pattern):
         _pack(sch, name, pattern, tile)
-    versions = _versions(sch, function, pattern) if tile.group == 1 else []
+    plain = tile.group == 1 and not dots and len(pattern.block.iters) == UNBATCHED
+    versions = _versions(sch, function, pattern) if plain else []
     for version in (name, *versions):
         prim = sch.module.prim(version)
         found = classify(prim)
@@ -132,6 +145,31 @@ def _conversion(pattern: Matmul) -> Block | None:
             converted.add(written)
             found = block if written is pattern.right.buffer else found
     return found
+
+
+def _inline_transposes(sch: Schedule, name: str) -> None:
+    """Inline permutations of dimensions before the product, so that it reads their source."""
+    pattern = classify(sch.module.prim(name))
+    blocks = pattern.prologue if isinstance(pattern, Matmul) else ()
+    for block in reversed(blocks):
+        step = ComputeInline(block_ref(name, block))
+        if transposed_load(block) is not None and not sch.check(step):
+            sch.apply(step)
+
+
+def _sums_adjacent(sch: Schedule, name: str, pattern: Matmul) -> bool:
+    """Return whether a result is the sum of products of adjacent elements in both operands.
+
+    A single row then reads the right operand once, in its order; a copy into panels would read it
+    twice. Weights are copied at load time.
+    """
+    return (
+        not (pattern.prologue or pattern.scaled)
+        and pattern.packable
+        and pattern.right.indices[-1] == pattern.depth.var
+        and _left_is_contiguous(pattern)
+        and not is_weight(sch, name, pattern.right.buffer)
+    )
 
 
 def _is_packed(sch: Schedule, name: str, pattern: Matmul) -> bool:
@@ -252,13 +290,13 @@ def is_weight(sch: Schedule, function: str, buffer: Buffer) -> bool:
 
 
 def _versions(sch: Schedule, function: FunctionRef, pattern: Matmul) -> list[str]:
-    """Create the one-row version if the rows are symbolic and there is no batch; return names.
+    """Create the one-row version if the rows are symbolic; return names.
 
     There is none if it is not legal: the calls cannot choose it, because the memory of the caller
     is planned, or a fact excludes a single row.
     """
     extent = pattern.row.extent
-    if not isinstance(extent, Var) or len(pattern.block.iters) != 3:
+    if not isinstance(extent, Var):
         return []
     version = Specialize(function, extent.name, 1, 1)
     if sch.check(version):

@@ -34,6 +34,11 @@ def exp_tail(r: mpf) -> mpf:
     return (mp.expm1(r) - r) / r**2 if abs(r) > 1e-15 else mpf(1) / 2 + r / 6
 
 
+def binary_exp_ratio(r: mpf) -> mpf:
+    """``(2**r - 1) / r``."""
+    return mp.expm1(r * mp.log(2)) / r if r else mp.log(2)
+
+
 def log_tail(z: mpf) -> mpf:
     """``(2 atanh(s) / s - 2) / z`` with ``z = s**2``."""
     s = mp.sqrt(z)
@@ -61,9 +66,9 @@ def erf_ratio(z: mpf) -> mpf:
     return mp.erf(x) / x - 1
 
 
-def erfc_log(t: mpf) -> mpf:
-    """``-log(erfc(t))``."""
-    return -mp.log(mp.erfc(t))
+def erfc_binary_log(t: mpf) -> mpf:
+    """``log2(erfc(t))``."""
+    return mp.log(mp.erfc(t), 2)
 
 
 def erfc_scaled(u: mpf) -> mpf:
@@ -114,7 +119,7 @@ TABLES: dict[str, tuple[Function, float, float, int, int]] = {
     "EXP": (exp_tail, -LN2 / 2 * 1.001, LN2 / 2 * 1.001, 4, 9),
     "LOG": (log_tail, 1e-30, 0.02945, 3, 7),
     "TANH": (odd_tail(mp.tanh), 1e-30, 0.625**2, 4, 12),
-    "ERF": (erf_ratio, 1e-30, 0.86, 6, 14),
+    "ERF": (erf_ratio, 1e-30, 0.86, 5, 14),
     "SIN": (odd_tail(mp.sin), 1e-30, 0.6170, 2, 6),
     "COS": (cos_tail, 1e-30, 0.6170, 2, 6),
     "ATAN": (odd_tail(mp.atan), 1e-30, 0.1716, 5, 13),
@@ -124,7 +129,10 @@ TABLES: dict[str, tuple[Function, float, float, int, int]] = {
     "ERFINV_CENTRAL": (around(erf_inverse_ratio, 3.125), -3.125, 3.125, 11, 25),
     "ERFINV_MIDDLE": (around(lambda s: erf_inverse_ratio(s * s), 3.25), -0.75, 0.85, 9, 23),
 }
-SINGLE_ONLY = {"ERFC_LOG": (erfc_log, 0.92, 3.95, 8)}
+SINGLE_ONLY = {
+    "ERFC_BINARY_LOG": (erfc_binary_log, 0.92, 3.95, 8),
+    "BINARY_EXP": (binary_exp_ratio, -0.5005, 0.5005, 4),
+}
 DOUBLE_ONLY = {
     "ERFC": (erfc_scaled, -0.4, 0.54, 22),
     "ERFINV_TAIL": (around(lambda s: erf_inverse_ratio(s * s), 5), -1.0, 1.1, 21),

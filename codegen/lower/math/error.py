@@ -11,7 +11,7 @@ from .coefficients import (
     ERF32,
     ERF64,
     ERFC64,
-    ERFC_LOG32,
+    ERFC_BINARY_LOG32,
     ERFC_WIDE32,
     ERFC_WIDE64,
     ERFINV_CENTRAL32,
@@ -22,7 +22,7 @@ from .coefficients import (
 )
 from .control import Code
 from .expansion import branching_expansion, expansion
-from .exponential import exp, exp_of_sum
+from .exponential import exp_of_sum, normal_exp, short_exp2
 from .logarithm import log
 from .number import Num, two_sum
 
@@ -38,16 +38,17 @@ def erf(x: Num) -> Num:
 
 
 def _far_single(size: Num) -> Num:
-    """Return 1 - exp(-g) with g = -log(erfc) as a polynomial."""
-    g = size.least(3.95).polynomial(ERFC_LOG32)
-    return size.constant(1) - exp(-g)
+    """Return 1 - 2**g with g = log2(erfc) as a polynomial."""
+    rest, power = short_exp2(size.least(3.95).polynomial(ERFC_BINARY_LOG32))
+    return (-rest).fma(power, 1)
 
 
 def _far_double(size: Num) -> Num:
     """Return 1 - exp(-t**2) h(u) / (t + 2) with u = (t - 2) / (t + 2)."""
     t = size.least(6.0)
     u = (t - 2) / (t + 2)
-    return size.constant(1) - exp(-(t * t)) * u.polynomial(ERFC64) / (t + 2)
+    rest, power = normal_exp(-(t * t))
+    return size.constant(1) - rest * power * u.polynomial(ERFC64) / (t + 2)
 
 
 @expansion("erfc")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....ir.thread.nodes import Unary
-from .coefficients import EXP32, EXP64, TANH32, TANH64
+from .coefficients import BINARY_EXP32, EXP32, EXP64, TANH32, TANH64
 from .expansion import expansion
-from .number import Format, Num, power_of_two
+from .number import Format, Num
 
 LOG2_E: Final = 1.4426950408889634
 LN2: Final = 0.6931471805599453
@@ -37,12 +37,16 @@ class _Reduced:
 
 
 def _reduce(x: Num, upper: float = 0.0) -> _Reduced:
-    form = Format.of(x)
     lower, largest = _EXP_RANGE[x.is_single]
     x = x.greatest(lower).least(upper or largest)
-    shifted = x.fma(LOG2_E, form.magic)
-    r = _remainder(x, shifted - form.magic)
-    return _scaled(r, shifted.bits() - form.magic_bits)
+    magic = _doubly_biased(Format.of(x))
+    shifted = x.fma(LOG2_E, magic)
+    return _scaled(_remainder(x, shifted - magic), shifted)
+
+
+def _doubly_biased(form: Format) -> float:
+    """Return a number that rounds a sum to an integer n, with the low bits of ``n + 2 * bias``."""
+    return form.magic + 2 * form.bias
 
 
 def _remainder(x: Num, count: Num) -> Num:
@@ -51,22 +55,52 @@ def _remainder(x: Num, count: Num) -> Num:
     return count.fma(-second, count.fma(-first, x))
 
 
-def _scaled(r: Num, n: Num) -> _Reduced:
-    """Return ``exp(r) * 2**n``, with the power of two in two factors."""
-    half = n >> 1
-    rest = n - half
-    dtype = r.type.dtype
+def _scaled(r: Num, shifted: Num) -> _Reduced:
+    """Return ``exp(r) * 2**n``, with the power of two in two factors.
+
+    The argument `shifted` is ``n`` plus the doubly biased number. The low bits of its halves are
+    biased exponents, and a shift by the mantissa drops the other bits.
+    """
+    form, dtype = Format.of(r), r.type.dtype
+    bits = shifted.bits()
+    half = bits >> 1
+    high = (bits - half) << form.mantissa
+    one_squared = 2 * form.bias << form.mantissa
     return _Reduced(
         r,
-        power_of_two(half, dtype),
-        power_of_two(rest, dtype),
-        power_of_two(-rest, dtype),
+        (half << form.mantissa).floats(dtype),
+        high.floats(dtype),
+        (high.constant(one_squared) - high).floats(dtype),
     )
 
 
 def _tail(r: Num) -> Num:
     """Return ``exp(r) - 1``."""
     return (r * r).fma(r.polynomial(EXP32 if r.is_single else EXP64), r)
+
+
+def normal_exp(x: Num) -> tuple[Num, Num]:
+    """Return two factors of e**x, a size and a power of two, for a result that is normal.
+
+    The product is exact. The size is NaN if ``x`` is.
+    """
+    form = Format.of(x)
+    magic = form.magic + form.bias
+    shifted = x.fma(LOG2_E, magic)
+    size = _tail(_remainder(x, shifted - magic)) + 1
+    return size, (shifted.bits() << form.mantissa).floats(x.type.dtype)
+
+
+def short_exp2(x: Num) -> tuple[Num, Num]:
+    """Return two factors of 2**x in single precision, for a result that is normal.
+
+    The relative error is 1.6e-7, for sums in which the result is a small term.
+    """
+    form = Format.of(x)
+    magic = form.magic + form.bias
+    shifted = x + magic
+    size = (x - (shifted - magic)).polynomial((1.0, *BINARY_EXP32))
+    return size, (shifted.bits() << form.mantissa).floats(x.type.dtype)
 
 
 def exp_of_sum(x: Num, low: Num, factor: Num | None = None) -> Num:
@@ -106,12 +140,11 @@ def _exp_of_negative(x: Num) -> Num:
 @expansion("exp2")
 def exp2(x: Num) -> Num:
     """Return 2**x; exact for integers."""
-    form = Format.of(x)
     lower, upper = _EXP2_RANGE[x.is_single]
     x = x.greatest(lower).least(upper)
-    shifted = x + form.magic
-    count = shifted - form.magic
-    parts = _scaled((x - count) * LN2, shifted.bits() - form.magic_bits)
+    magic = _doubly_biased(Format.of(x))
+    shifted = x + magic
+    parts = _scaled((x - (shifted - magic)) * LN2, shifted)
     return (_tail(parts.r) + 1) * parts.low * parts.high
 
 
@@ -157,7 +190,7 @@ def tanh(x: Num) -> Num:
     size = abs(x)
     square = x * x
     near = (x * square).fma(square.polynomial(TANH32 if x.is_single else TANH64), x)
-    growth = exp(size.least(10.0 if x.is_single else 20.0) * 2)
-    far = x.constant(1) - x.constant(2) / (growth + 1)
+    growth, power = normal_exp(size.least(10.0 if x.is_single else 20.0) * 2)
+    far = x.constant(1) - x.constant(2) / growth.fma(power, 1)
     result = near.where(size.compare("lt", 0.625), far.copysign(x))
     return x.where(x.compare("eq", 0), result)

@@ -56,6 +56,14 @@ class _Rows:
         )
         return out
 
+    def exponential(self, top: Source, indices: tuple[Expr, ...]) -> Element:
+        """Return the exponential of an element minus the maximum of its row.
+
+        The difference is not positive; an exponential of ``-abs`` takes fewer operations.
+        """
+        moved = Binary("sub", self.element(indices), self.row(top, indices))
+        return Unary("exp", Unary("neg", Unary("abs", moved)))
+
 
 @operator
 class Softmax(Operator):
@@ -111,8 +119,9 @@ class Softmax(Operator):
         return out.astype(x.dtype)
 
     def define(self, low: Lowering) -> None:
-        """Define four blocks: maximum, exponentials, sum, quotient.
+        """Define four blocks: maximum, exponentials, sum, product with the inverse of the sum.
 
+        The inverse is computed once per row. It does not overflow, because a sum is at least 1.
         The reducer ``online_softmax`` reads the row once less, but computes the exponentials twice:
         it takes 2.6 times as long for rows of 128 elements, and as long for rows in memory.
         """
@@ -123,12 +132,12 @@ class Softmax(Operator):
         total = low.builder.temporary("row_sum", rows.kept, rows.wide)
 
         def weight(*indices: Expr) -> Element:
-            moved = Binary("sub", rows.element(indices), rows.row(top, indices))
-            return Unary("exp", moved)
+            return rows.exponential(top, indices)
 
         def share(*indices: Expr) -> Element:
             summed = rows.row(buffer_source(total), indices)
-            found = divided(buffer_source(weights)(*indices), summed)
+            inverse = divided(Number(1.0, rows.wide), summed)
+            found = Binary("mul", buffer_source(weights)(*indices), inverse)
             if zero_rows:
                 found = _zero_if_masked(rows.row(top, indices), found)
             return cast_to(low.out.dtype, found)
@@ -232,7 +241,7 @@ class LogSoftmax(Operator):
             return cast_to(low.out.dtype, Binary("sub", moved(indices), Unary("log", summed)))
 
         extent = [rows.x.shape[rows.axis]]
-        low.builder.reduce(total, extent, lambda *i: Unary("exp", moved(rows.inside(i))))
+        low.builder.reduce(total, extent, lambda *i: rows.exponential(top, rows.inside(i)))
         low.builder.compute(low.out, value, name="log_softmax")
 
     def gradient(self, call: GradientCall, position: int, graph: Composer) -> Operand:

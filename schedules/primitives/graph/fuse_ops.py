@@ -44,6 +44,7 @@ from ...quantized_weights import fused_conversions
 from ...registry import primitive
 from ...requirement import Requirement
 from ...state import State
+from ...transposed_operands import fused_transposes
 from ._functions import MAIN, PRIMITIVE, graph_problem
 from ._fused_sizes import FusedSizes
 from .fuse_tir import is_group
@@ -70,11 +71,12 @@ class FuseOps(Primitive):
     are derived from their loops: chains of elementwise, broadcast and injective kernels;
     elementwise or broadcast epilogues of a matmul with the shape of its result; elementwise or
     broadcast prologues of a reduction; conversions of weights of at most 8 bits to the right
-    operand of a matmul. An intermediate with several users joins a group only if all users are in
-    it. Calls with versions or updates are not grouped, and no call is moved behind an update in
-    place of memory that it reads. A value stays in memory if the expression of its group would have
-    more than 512 nodes or be nested deeper than 64, and if it has more than 100 nodes and is used
-    more than once.
+    operand of a matmul; on a CPU, permutations of the right operand of a matmul after which it
+    reads elements that are adjacent along the reduced dimension. An intermediate with several users
+    joins a group only if all users are in it. Calls with versions or updates are not grouped, and
+    no call is moved behind an update in place of memory that it reads. A value stays in memory if
+    the expression of its group would have more than 512 nodes or be nested deeper than 64, and if
+    it has more than 100 nodes and is used more than once.
 
     Parameters
     ----------
@@ -181,10 +183,11 @@ class FuseOps(Primitive):
             groups = [[b for b in all_bindings(graph.bindings) if b.value.uid in wanted]]
         else:
             updates = InPlaceUpdates(graph)
+            transposes = state.target is None or not state.target.is_gpu
             groups = [
                 group
                 for region in regions(graph)
-                for group in Grouping(state.module, region, updates).groups()
+                for group in Grouping(state.module, region, updates, transposes=transposes).groups()
             ]
         extraction = _Extraction(state.module, graph, UidSource(state.ordinal))
         for group in groups:
@@ -248,7 +251,12 @@ class Grouping:
     """Automatic grouping of the kernel calls of a function."""
 
     def __init__(
-        self, module: Module, graph: GraphFunc, updates: InPlaceUpdates | None = None
+        self,
+        module: Module,
+        graph: GraphFunc,
+        updates: InPlaceUpdates | None = None,
+        *,
+        transposes: bool = True,
     ) -> None:
         """Derive the pattern kind of every kernel; the graph may be one of :func:`regions`."""
         self._graph = graph
@@ -269,7 +277,9 @@ class Grouping:
             and isinstance(b.value.info, TensorInfo)
         }
         self._kept = FusedSizes(module, graph, self._kinds, self._uses).kept
-        self._weights = fused_conversions(module, graph)
+        self._computed_inside = fused_conversions(module, graph)
+        if transposes:
+            self._computed_inside |= fused_transposes(module, graph)
         self._leader: dict[Value, Value] = {v: v for v in self._kinds}
         self._kind_of_group = dict(self._kinds)
 
@@ -306,7 +316,7 @@ class Grouping:
             return
         consumer = self._kind_of_group[leader]
         joined = _joined(self._kinds[value], consumer, value, leader)
-        joined = consumer if value in self._weights else joined
+        joined = consumer if value in self._computed_inside else joined
         if joined is not None:
             self._leader[value] = leader
             self._kind_of_group[leader] = joined

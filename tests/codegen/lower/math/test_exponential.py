@@ -1,4 +1,4 @@
-"""Exponentials of numbers that are not positive, which are computed by fewer operations."""
+"""Exponentials: the ends of the range, and numbers that are not positive by fewer operations."""
 
 from __future__ import annotations
 
@@ -60,3 +60,35 @@ def test_the_formula_is_shorter(dtype: str, level: str) -> None:
         kernel = lower_kernel(tw.parse(text.format(dtype=dtype)).prims[0], target)
         counts.append(len(emit_module([kernel.function], target).splitlines()))
     assert counts[0] < counts[1]
+
+
+BELOW_ONE = {"f32": (-103.98, -87.34), "f64": (-745.14, -708.40)}
+"""Arguments of exp whose results are subnormal."""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_subnormal_results_are_rounded_once(dtype: str, level: str) -> None:
+    exp = tw.compile(tw.parse(GENERAL.format(dtype=dtype)), tw.Target("cpu", features=(level,)))
+    numpy = np.dtype({"f32": np.float32, "f64": np.float64}[dtype])
+    x = np.linspace(*BELOW_ONE[dtype], 4001).astype(numpy)
+    found = exp(x)
+    expected = np.exp(x.astype(np.longdouble))
+    unit = np.longdouble(np.finfo(numpy).smallest_subnormal)
+    assert 0 < found.max() < np.finfo(numpy).smallest_normal
+    # The size has an error below one unit in its last place before it is scaled and rounded.
+    error = np.abs(found.astype(np.longdouble) - expected)
+    assert np.all(error <= 0.5 * unit + expected * np.finfo(numpy).eps)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_ends_of_the_range(dtype: str, level: str) -> None:
+    exp = tw.compile(tw.parse(GENERAL.format(dtype=dtype)), tw.Target("cpu", features=(level,)))
+    numpy = {"f32": np.float32, "f64": np.float64}[dtype]
+    largest = {"f32": 88.72283, "f64": 709.782712893384}[dtype]
+    above = {"f32": 88.72285, "f64": 709.7827128933841}[dtype]
+    x = np.array([largest, above, np.inf, -np.inf, np.nan, -800, 800, 0, -0.0], numpy)
+    found = exp(x)
+    assert np.isfinite(found[0])
+    np.testing.assert_array_equal(found[1:], [np.inf, np.inf, 0, np.nan, 0, np.inf, 1, 1])
