@@ -29,6 +29,7 @@ from ..manifest import FunctionSpec, to_json
 from ..rtlib import layout
 from .c_messages import IN_JAVASCRIPT, IN_PYTHON, loader_table
 from .describe import write_manifest
+from .directory import MADE, install, output_path, sync, temporary_folder
 from .errors import ExportDirectoryError, ExportError
 from .features import needed_features
 from .kernels import GPU_KINDS, check_gpu, write_kernels
@@ -40,12 +41,14 @@ from .link import (
     join,
     link_shared,
     link_wasm,
+    linker,
     write_objects,
 )
 from .names import check_functions, check_name
+from .public_symbols import check_symbols, public_symbols
 from .states import RESERVED, states_of
 from .symbols import rename
-from .tables import Model, header_text, model_source, symbol_of
+from .tables import Model, header_text, inner_source, model_source, symbol_of
 from .weights import write_weights
 
 KINDS: Final = ("shared", "static", "object", "ptx", "cubin", "wasm")
@@ -74,6 +77,7 @@ def export(
     target: str | Target | None = None,
     kind: str = "shared",
     name: str = "model",
+    force: bool = False,
     progress: ProgressOption = None,
 ) -> Exported:
     """Export a program as a directory of files that run without Python.
@@ -83,7 +87,8 @@ def export(
     program : Module, Schedule or State
         The program; unscheduled functions get default schedules.
     directory : str or path
-        The output directory, which must not exist; it is created atomically.
+        The output directory, which is created atomically. It must not exist unless ``force`` is
+        set.
     target : str or Target, optional
         The target to compile for; by default that of the program, else the host CPU.
     kind : str
@@ -93,6 +98,9 @@ def export(
         GPU kernels, and a manifest with their launch parameters.
     name : str
         The prefix of all files and C functions.
+    force : bool
+        Whether to replace an existing directory, which must contain only files of an export. Other
+        directories are never replaced.
     progress : bool or callable, optional
         Whether to show a progress bar, or a function of a fraction and a message, as in
         :func:`~tilewright.codegen.compile`.
@@ -110,18 +118,20 @@ def export(
         If the program or the target cannot be exported as this kind.
     """
     _check(kind, name)
-    module, made = module_of(program), _path(directory)
+    module, made = module_of(program), output_path(directory)
     resolved = _for_kind(program_target(program, target), kind)
-    temporary = _temporary_folder(made)
+    if kind not in GPU_KINDS:
+        linker()  # reported before the program is compiled
+    temporary = temporary_folder(made, force=force)
     # A subfolder, because only the owner may read the temporary folder itself.
-    folder = temporary / "made"
+    folder = temporary / MADE
     write = _write_kernels if kind in GPU_KINDS else _write
     try:
         folder.mkdir()
         with progress_of("exporting", progress) as report:
             write(module, folder, resolved, (kind, name), report)
-        _sync(folder)
-        folder.replace(made)
+        sync(folder)
+        install(temporary, made, force=force)
     except OSError as error:
         raise ExportDirectoryError(f"cannot write {made}: {error.strerror or error}") from error
     finally:
@@ -136,15 +146,6 @@ def _check(kind: str, name: str) -> None:
     check_name(name, kind)
 
 
-def _path(directory: str | os.PathLike[str]) -> Path:
-    try:
-        return Path(directory)
-    except TypeError:
-        raise ExportDirectoryError(
-            f"expected a path, got {directory!r}", hint="pass a str or a pathlib.Path"
-        ) from None
-
-
 def _for_kind(target: Target, kind: str) -> Target:
     """Return the target for a kind, after checking that they fit; kind wasm selects wasm32."""
     if kind == "wasm" and target.kind == "cpu" and target.arch in ("", "wasm32"):
@@ -157,35 +158,6 @@ def _for_kind(target: Target, kind: str) -> Target:
             hint="use kind 'wasm' for wasm32; 'shared', 'static' or 'object' for other CPUs",
         )
     return target
-
-
-def _sync(folder: Path) -> None:
-    """Write all files to disk, before the directory gets its final name."""
-    for path in (*folder.iterdir(), folder):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _temporary_folder(made: Path) -> Path:
-    """Create a temporary folder next to the output directory."""
-    try:
-        if os.path.lexists(made):
-            raise ExportDirectoryError(
-                f"{made} exists already", hint="remove it, or choose another directory"
-            )
-        made.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f".{made.name}.", dir=made.parent))
-    except OSError as error:
-        raise ExportDirectoryError(
-            f"cannot write to {made.parent}: {error.strerror}", hint="choose another directory"
-        ) from error
-    except ValueError as error:  # a null byte, which file names cannot contain
-        raise ExportDirectoryError(
-            f"{str(made)!r}: {error}", hint="choose another directory"
-        ) from None
 
 
 def _write(
@@ -216,9 +188,10 @@ def _write(
     if kind == "wasm":
         (folder / f"{name}.mjs").write_text(_javascript(model), encoding="utf-8")
     report(0.9, "linking")
-    shim = compile_shim(
-        model_source(model, wasm=kind == "wasm", pool=kind == "shared"), folder, ready
-    )
+    source = model_source(model, wasm=kind == "wasm", pool=kind == "shared")
+    inner = inner_source(model, wasm=kind == "wasm", pool=kind == "shared")
+    check_symbols(model, inner, artifact.objects if kind == "wasm" else ())
+    shim = compile_shim(source, folder, ready, visible=kind in ("shared", "wasm"))
     parts = {**artifact.objects, "support": rtlib_object_code(ready), "shim": shim.read_bytes()}
     shim.unlink()
     _link(parts, library, ready, (kind, model))
@@ -242,25 +215,19 @@ def _link(
 ) -> None:
     """Link the library; internal symbols become unique, so that models do not conflict."""
     kind, model = form
-    own = parts if kind == "wasm" else rename(parts, model.name)
+    visible = public_symbols(model, kind)
+    own = parts if kind == "wasm" else rename(parts, model.name, {"shim": visible})
     with tempfile.TemporaryDirectory() as work:
         objects = write_objects(own, Path(work))
         match kind:
             case "shared":
-                link_shared(objects, library, target, model.name)
+                link_shared(objects, library, target, visible)
             case "static":
                 archive(objects, library)
             case "wasm":
-                link_wasm(objects, library, _visible(model))
+                link_wasm(objects, library, visible)
             case _:
                 join(objects, library)
-
-
-def _visible(model: Model) -> list[str]:
-    own = ("abi_version", "open", "close", "alloc", "free", "release", "start")
-    of_states = sorted(n for n in RESERVED if n.startswith("state_")) if model.states.params else ()
-    functions = (symbol_of(model, f) for f in model.public)
-    return [*(f"{model.name}_{n}" for n in (*own, *of_states)), *functions]
 
 
 def _write_kernels(

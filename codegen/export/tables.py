@@ -110,6 +110,11 @@ def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
     pool : bool
         Whether to export the thread pool, for loaders in other languages.
     """
+    return "\n".join((inner_source(model, wasm=wasm, pool=pool), *_public(model))) + "\n"
+
+
+def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str:
+    """Return the C file of a model without the definitions of the public functions."""
     parts = [
         f'#include "{model.name}.h"',
         f"#define TW_NAME {model.name}",
@@ -126,11 +131,10 @@ def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         '#include "shim.c"',
         '#include "memory.c"',
         *_state_parts(model),
-        *_public(model),
         *(('#include "wasm.c"',) if wasm else ()),
         *(('#include "pool.c"',) if pool else ()),
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join(parts)
 
 
 def _state_parts(model: Model) -> Iterator[str]:
@@ -338,10 +342,13 @@ def header_text(model: Model) -> str:
 
 #include "tilewright.h"
 
+/* May be defined before this header is included. */
+#ifndef TW_EXPORT
 #if defined(__GNUC__) || defined(__clang__)
 #define TW_EXPORT __attribute__((visibility("default")))
 #else
 #define TW_EXPORT
+#endif
 #endif
 
 #ifdef __cplusplus

@@ -254,14 +254,14 @@ def read_manifest(folder: Path) -> dict:
 def check_files(folder: Path, manifest: dict) -> None:
     """Compare the size and the sha256 of every file with the manifest.
 
-    Raises ModelError for the first file that is missing, is a symbolic link, or differs.
+    Symbolic links are followed. Raises ModelError for the first file that is missing or differs.
     """
     for name in (manifest["library"], manifest["weights"]):
         if name not in manifest["files"]:
             raise ModelError(f"{name}: the manifest does not list this file")
     for name, facts in manifest["files"].items():
         path = folder / name
-        if path.is_symlink() or not path.is_file():
+        if not path.is_file():
             raise ModelError(f"{path}: the file is missing or not a regular file")
         expected = facts.get("bytes") if isinstance(facts, dict) else None
         if not isinstance(facts, dict) or path.stat().st_size != expected:

@@ -1,14 +1,14 @@
 /* The C interface that all exported libraries share, version 1. docs/abi.md describes it.
  *
  * Freestanding C11 that requires only <stdint.h>. TILEWRIGHT_STDIO adds a runtime that uses malloc
- * and free, and a file reader. TILEWRIGHT_PTHREADS adds both and a thread pool. */
-#ifndef TILEWRIGHT_H
-#define TILEWRIGHT_H
-
+ * and free, and a file reader. TILEWRIGHT_PTHREADS adds both and a thread pool. Each of the three
+ * parts has its own include guard, so that a later include can add a part. */
 #if defined(TILEWRIGHT_PTHREADS) && !defined(TILEWRIGHT_STDIO)
 #define TILEWRIGHT_STDIO
 #endif
 
+#ifndef TILEWRIGHT_H
+#define TILEWRIGHT_H
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -125,9 +125,19 @@ static inline tw_tensor tw_describe(void *data, int64_t *shape, int32_t ndim, ui
   return t;
 }
 
-#ifdef TILEWRIGHT_STDIO
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+#if defined(TILEWRIGHT_STDIO) && !defined(TILEWRIGHT_STDIO_H)
+#define TILEWRIGHT_STDIO_H
 #include <stdio.h>
 #include <stdlib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 static inline void *tw_stdlib_alloc(void *context, int64_t bytes, int64_t alignment) {
   (void)context;
@@ -162,13 +172,22 @@ static inline void *tw_read_file(const char *path, int64_t *bytes) {
   if (data) *bytes = size;
   return data;
 }
+
+#ifdef __cplusplus
+}
+#endif
 #endif
 
-#ifdef TILEWRIGHT_PTHREADS
+#if defined(TILEWRIGHT_PTHREADS) && !defined(TILEWRIGHT_PTHREADS_H)
+#define TILEWRIGHT_PTHREADS_H
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* A thread pool. A parallel loop is split into chunks, which the caller and the workers claim one
  * by one. The caller waits for claimed chunks only, never for a worker that the system has not
@@ -392,7 +411,6 @@ static inline tw_runtime tw_pool_runtime(tw_pool *p) {
                   p->started + 1, 0};
   return r;
 }
-#endif
 
 #ifdef __cplusplus
 }

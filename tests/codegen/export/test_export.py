@@ -96,12 +96,15 @@ def test_a_failed_export_leaves_no_files(module, tmp_path, monkeypatch):
     assert left_behind(tmp_path) == []
 
 
-def test_the_linker_is_missing(module, tmp_path, monkeypatch):
-    link._linker.cache_clear()
+@pytest.mark.parametrize("kind", ["shared", "static", "object", "wasm"])
+def test_the_linker_is_missing(module, tmp_path, monkeypatch, kind):
+    """The error is raised before the program is compiled."""
+    link.linker.cache_clear()
     monkeypatch.setattr(link, "find_spec", lambda _name: None)
+    monkeypatch.setattr("tilewright.codegen.export.package.compile_artifact", None)
     with pytest.raises(LinkerMissingError, match=r"(?s)ziglang.*tilewright\[cross\]"):
-        tw.export(module, tmp_path / "model")
-    link._linker.cache_clear()
+        tw.export(module, tmp_path / "model", kind=kind)
+    link.linker.cache_clear()
     assert left_behind(tmp_path) == []
 
 
@@ -118,6 +121,8 @@ def test_a_name_that_is_not_a_c_identifier(module, tmp_path, name):
         ("tw_pool", "static", "is reserved for"), ("class", "shared", "a Python keyword"),
         ("json", "shared", "would shadow the Python module 'json'"), (3, "shared", "not a valid C"),
         ("numpy", "shared", "would shadow the Python module 'numpy'"),
+        ("torch", "shared", "would shadow the Python module 'torch'"),
+        ("pytest", "shared", "would shadow the Python module 'pytest'"),
     ],
 )  # fmt: skip
 def test_a_reserved_name(module, tmp_path, name, kind, why):
@@ -139,6 +144,13 @@ def {name}(x: Tensor[(n,), f32]):
 def test_a_reserved_function_name(tmp_path, name):
     with pytest.raises(ExportError, match=rf"function name '{name}' is reserved"):
         tw.export(tw.parse(RENAMED.format(name=name)), tmp_path / "model")
+    assert left_behind(tmp_path) == []
+
+
+def test_a_function_name_with_the_symbol_of_another_model(tmp_path):
+    message = "the symbol NAME_b_open, which function 'open' of a model with the name NAME_b has"
+    with pytest.raises(ExportError, match=message):
+        tw.export(tw.parse(RENAMED.format(name="b_open")), tmp_path / "model", name="a")
     assert left_behind(tmp_path) == []
 
 

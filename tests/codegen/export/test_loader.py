@@ -222,10 +222,25 @@ def test_a_missing_file(copy):
     assert "the file is missing or not a regular file" in load_error(copy)
 
 
-def test_a_symbolic_link(copy):
-    real = copy.parent / "elsewhere"
-    shutil.move(copy / "libsmall.so", real)
-    (copy / "libsmall.so").symlink_to(real)
+def test_files_that_are_symbolic_links(copy):
+    """Volumes of Kubernetes, caches of models, and build systems consist of links."""
+    store = copy.parent / "store"
+    store.mkdir()
+    for path in list(copy.iterdir()):
+        if path.is_file():
+            shutil.move(path, store / path.name)
+            path.symlink_to(store / path.name)
+    done = plain(copy, "print(load().scores(np.zeros((1, 2), np.float32)).tolist())")
+    assert (done.returncode, done.stdout) == (0, "[[0.5, 0.5]]\n"), done.stderr
+
+
+def test_a_symbolic_link_to_an_altered_file_or_to_none(copy):
+    link, real = copy / "libsmall.so", copy.parent / "elsewhere"
+    shutil.move(link, real)
+    link.symlink_to(real)
+    real.write_bytes(real.read_bytes()[:-1] + b"?")
+    assert "the sha256 differs from that in the manifest" in load_error(copy)
+    real.unlink()
     assert "the file is missing or not a regular file" in load_error(copy)
 
 
