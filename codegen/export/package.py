@@ -56,6 +56,10 @@ LIBRARIES: Final = {"shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o",
 """The file names of the libraries by kind."""
 
 
+MOST_THREADS: Final = 1 << 16
+"""The largest number of threads of a library, unless the target has a number of threads."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exported:
     """An exported directory, with the sizes of its files in bytes by name."""
@@ -168,7 +172,8 @@ def _write(
     report: Report,
 ) -> None:
     (kind, name), ready = form, with_level(target)
-    artifact, _ = compile_artifact(module, ready, BuildOptions(progress=part_of(report, 0.0, 0.9)))
+    options = BuildOptions(progress=part_of(report, 0.0, 0.9), sized_by_runtime=True)
+    artifact, _ = compile_artifact(module, ready, options)
     functions = _functions(artifact)
     _check_devices(functions)
     public = [f for f in functions if not f.prepares]
@@ -177,7 +182,8 @@ def _write(
         check_functions((public_name(f.name) for f in public), RESERVED)
     constants = _constants(module, artifact, functions)
     weights = write_weights(folder / f"{name}.safetensors", constants)
-    model = Model(name, functions, weights, needed_features(ready), artifact.threads, states)
+    threads = artifact.threads or MOST_THREADS
+    model = Model(name, functions, weights, needed_features(ready), threads, states)
     (folder / f"{name}.h").write_text(header_text(model), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
     library = folder / LIBRARIES[kind].format(name)

@@ -28,7 +28,7 @@ import numpy as np
 
 NAME = "@NAME@"
 SCHEMA = 1
-ABI = 1
+ABI = 2
 TRUST_WEIGHTS = 1
 LARGEST_MANIFEST = 64 << 20
 _DTYPES: dict = {}  # @DTYPES@
@@ -88,9 +88,9 @@ _FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 class _Runtime(ctypes.Structure):
     _fields_ = [
-        ("version", ctypes.c_int64), ("context", ctypes.c_void_p), ("alloc", ctypes.c_void_p),
-        ("free", ctypes.c_void_p), ("parallel", ctypes.c_void_p), ("threads", ctypes.c_int64),
-        ("flags", ctypes.c_uint64),
+        ("size", ctypes.c_int64), ("version", ctypes.c_int64), ("context", ctypes.c_void_p),
+        ("alloc", ctypes.c_void_p), ("free", ctypes.c_void_p), ("parallel", ctypes.c_void_p),
+        ("threads", ctypes.c_int64), ("flags", ctypes.c_uint64),
     ]  # fmt: skip
 
 
@@ -218,7 +218,7 @@ def _runtime() -> tuple[_Runtime, list[object]]:
 
     callbacks: list[object] = [_ALLOC(allocate), _FREE(release)]
     alloc, free = (ctypes.cast(f, ctypes.c_void_p).value for f in callbacks)
-    return _Runtime(ABI, None, alloc, free, None, 1), callbacks
+    return _Runtime(ctypes.sizeof(_Runtime), ABI, None, alloc, free, None, 1), callbacks
 
 
 def read_manifest(folder: Path) -> dict:
