@@ -48,7 +48,7 @@ from .names import check_functions, check_name
 from .public_symbols import check_symbols, public_symbols
 from .states import RESERVED, states_of
 from .symbols import rename
-from .tables import Model, header_text, inner_source, model_source, symbol_of
+from .tables import Model, assumptions, header_text, inner_source, model_source, symbol_of
 from .weights import write_weights
 
 KINDS: Final = ("shared", "static", "object", "ptx", "cubin", "wasm")
@@ -56,6 +56,9 @@ LIBRARIES: Final = {"shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o",
 """The file names of the libraries by kind."""
 
 
+_SIGNATURES: Final = (
+    "from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@"
+)
 MOST_THREADS: Final = 1 << 16
 """The largest number of threads of a library, unless the target has a number of threads."""
 
@@ -258,14 +261,17 @@ def _python(name: str, *, stateful: bool) -> str:
         if word.startswith("POOL_")
     }
     text = (NATIVE / "loader.py").read_text(encoding="utf-8")
+    text = text.replace(_SIGNATURES, _part("loader_signatures.py"))
     if stateful:
-        part = (NATIVE / "loader_state.py").read_text(encoding="utf-8")
-        text = text.replace(
-            "StatefulModel = Model  # @STATES@", part.split("# @BEGIN@\n")[1].strip()
-        )
+        text = text.replace("StatefulModel = Model  # @STATES@", _part("loader_state.py"))
     text = text.replace("{}  # @MESSAGES@", loader_table(IN_PYTHON))
     text = text.replace("{}  # @DTYPES@", json.dumps(_dtype_facts()))
     return text.replace("@NAME@", name).replace("{}  # @POOL@", json.dumps(words))
+
+
+def _part(name: str) -> str:
+    """Return the text of a part of the Python loader that an export contains."""
+    return (NATIVE / name).read_text(encoding="utf-8").split("# @BEGIN@\n")[1].strip()
 
 
 def _dtype_facts() -> Json:
@@ -291,6 +297,8 @@ def _function_facts(model: Model) -> list[Json]:
             "symbol": symbol_of(model, spec),
             "params": [to_json(p) for p in spec.params],
             "results": [to_json(r) for r in spec.results],
+            "symbols": [to_json(r) for r in spec.ranges],
+            "assumptions": list(assumptions(spec)),
         }
         for spec in model.public
     ]

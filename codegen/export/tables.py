@@ -93,6 +93,11 @@ def symbol_of(model: Model, spec: FunctionSpec) -> str:
     return f"{model.name}_{public_name(spec.name)}"
 
 
+def assumptions(spec: FunctionSpec) -> tuple[str, ...]:
+    """Return the facts that a function checks on entry."""
+    return tuple(dict.fromkeys(site.text for site in spec.sites if site.kind == "fact"))
+
+
 def written_results(spec: FunctionSpec) -> tuple[int, ...]:
     """Return the positions of the results that are new tensors, not parameters written in place."""
     return tuple(k for k, r in enumerate(spec.results) if r.param < 0)
@@ -268,8 +273,14 @@ def prototypes(model: Model) -> Iterator[str]:
         lines = [f" * {p.name}: {p.annotation}, {p.access}" for p in passed]
         if takes_state(model, spec):
             lines.append(f" * state: {', '.join(p.name for p in spec.states)}")
-        lines += [f" * result {k}: {spec.results[k].name}" for k in written_results(spec)]
-        yield "/* " + "\n".join(lines)[3:] + " */\n" + _prototype(model, spec) + ";"
+        lines += [
+            f" * result {k}: {spec.results[k].name}: {spec.results[k].annotation}"
+            for k in written_results(spec)
+        ]
+        lines += [f" * {r}" for r in spec.ranges]
+        lines += [f" * the program assumes {fact}" for fact in assumptions(spec)]
+        text = "\n".join(lines)[3:] or "No parameters and no results."
+        yield "/* " + text.replace("*/", "* /") + " */\n" + _prototype(model, spec) + ";"
 
 
 def _prototype(model: Model, spec: FunctionSpec) -> str:

@@ -13,18 +13,18 @@ import ctypes
 import difflib
 import hashlib
 import json
-import keyword
 import operator
 import os
 import platform
 import signal
 import sys
 import time
-from collections import namedtuple
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+
+from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@
 
 NAME = "@NAME@"
 SCHEMA = 1
@@ -397,9 +397,10 @@ class Model:
             self.close()
 
 
-def _named(call, facts: dict):
+def _named(call, facts: dict, *, stateful: bool = False):
     call.__name__ = call.__qualname__ = facts["name"]
-    call.__doc__ = _signature(facts)
+    call.__doc__ = _documentation(facts)
+    call.__signature__ = _signature_of(facts, stateful=stateful)
     return call
 
 
@@ -415,15 +416,6 @@ def _signature(facts: dict) -> str:
         f"{p['name']}: {p['annotation']}" for p in facts["params"] if p["access"] != "state"
     )
     return f"{facts['name']}({params})"
-
-
-def _results_type(facts: dict):
-    """Return the type of several results: a named tuple if all names are valid and different."""
-    names = [r["name"] for r in facts["results"]]
-    valid = all(n.isidentifier() and not keyword.iskeyword(n) and n[0] != "_" for n in names)
-    if len(names) < 2 or not valid or len(set(names)) < len(names):
-        return tuple
-    return namedtuple("Results", names)._make  # noqa: PYI024  # the fields are in the manifest
 
 
 def _call_error(name: str, facts: dict, **fields) -> ModelError:

@@ -41,7 +41,7 @@ from ....ir.symbolic import (
 from ....ir.thread import runtime_table
 from ....target.target import Target
 from ...entry_names import entry_symbol, public_name
-from ...manifest import FunctionSpec, StorageSpec, TensorSpec, UpdateSpec
+from ...manifest import FunctionSpec, StorageSpec, SymbolSpec, TensorSpec, UpdateSpec
 from ...rtlib import layout
 from ...rtlib.plan_table import PlanLayout, plan_table
 from .bindings import NO_MEMORY, Bindings, kernel_symbols
@@ -366,12 +366,13 @@ def _spec(
     context: HostContext, memory: _MemoryLayout, results: Results, body: tuple[int, int]
 ) -> FunctionSpec:
     func, names = context.function, dict[Var, str]()
-    for symbol in (*memory.symbols, *memory.threads):
+    computed = tuple(s for s in results.symbols() if s not in memory.symbols)
+    for symbol in (*memory.symbols, *computed, *memory.threads):
         names[symbol] = fresh_name(symbol.name, names.values())
     return FunctionSpec(
         name=func.name,
         params=tuple(param_spec(func, p, names) for p in func.params),
-        results=results.specs(),
+        results=results.specs(names),
         sites=tuple(context.sites),
         launches=tuple(context.launches),
         constants=tuple(context.constants),
@@ -393,6 +394,10 @@ def _spec(
             for u in updates_of(context.module, func)
         ),
         body=body,
+        ranges=tuple(
+            SymbolSpec(names[s], s.lower, s.upper, s.multiple_of, s in memory.symbols)
+            for s in (*memory.symbols, *computed)
+        ),
     )
 
 

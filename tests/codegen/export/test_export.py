@@ -45,8 +45,47 @@ def test_the_manifest_describes_the_functions(exported):
         "Tensor((n, 24), f32)", "Tensor((n, 40), f32)",
     ]  # fmt: skip
     assert [r["name"] for r in main["results"]] == ["c", "d"]
+    assert [(r["annotation"], r["shape"]) for r in main["results"]] == [
+        ("Tensor((n, 40), f32)", ["n", "40"]), ("Tensor((n,), f32)", ["n"]),
+    ]  # fmt: skip
+    assert [(s["name"], s["lower"], s["upper"]) for s in main["symbols"]] == [("n", 0, None)]
+    assert main["assumptions"] == ["n <= 64"]
     assert [p["access"] for p in accumulate["params"]] == ["in", "inout"]
     assert manifest["features"]
+
+
+DESCRIBED = """
+b = symbols("b", lower=8, upper=64, multiple_of=8)
+n = symbols("n", lower=1)
+
+@graph_func
+def main(x: Tensor[(b, n), f32], k: Prim[i64]):
+    fact(n <= 128, "the longest sequence")
+    y = sum(x, axes=(1,), keepdims=False)
+    found = nonzero(y)
+    return y, found
+"""
+COMMENT = """\
+/* x: Tensor((b, n), f32), in
+ * k: i64, in
+ * result 0: y: Tensor((b,), f32)
+ * result 1: found: Tensor((nonzeros, 1), i64)
+ * 8 <= b <= 64, a multiple of 8
+ * n >= 1
+ * nonzeros >= 0, computed by the call
+ * the program assumes n <= 128 */
+"""
+
+
+def test_the_header_states_shapes_types_ranges_and_assumptions(tmp_path):
+    made = tw.export(tw.parse(DESCRIBED), tmp_path / "made", kind="object", name="m").directory
+    assert COMMENT in (made / "m.h").read_text()
+    (main,) = json.loads((made / "m.json").read_text())["functions"]
+    assert main["results"][1]["shape"] == ["nonzeros", "1"]
+    assert main["symbols"][0] == {
+        "name": "b", "lower": 8, "upper": 64, "multiple_of": 8, "known_at_entry": True,
+    }  # fmt: skip
+    assert main["symbols"][2]["known_at_entry"] is False
 
 
 def test_the_weights_are_safetensors(exported, module):

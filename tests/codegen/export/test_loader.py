@@ -101,6 +101,28 @@ def test_error_codes_of_invalid_calls(copy):
     assert done.stdout.split() == ["1", "3", "2", "4", "0", "1", "1", "6", "9", "1", "1"]
 
 
+HELP = """\
+accumulate(x: 'Tensor((n,), f32)', total: 'Tensor((n,), f32)') -> 'total : Tensor((n,), f32)'
+    Compiled function 'accumulate'.
+
+    Parameters
+    ----------
+    x : Tensor((n,), f32)
+        Read.
+    total : Tensor((n,), f32)
+        Read, and written in place.
+
+    Returns
+    -------
+    total : Tensor((n,), f32)
+        The parameter 'total', written in place.
+
+    Notes
+    -----
+    n is an integer of at least 0
+"""
+
+
 def test_arguments_by_name_and_named_results(module, copy):
     rng = np.random.default_rng(2)
     x, y = (rng.standard_normal((3, width)).astype(np.float32) for width in (24, 40))
@@ -122,8 +144,7 @@ def test_arguments_by_name_and_named_results(module, copy):
     for name, wanted in zip("cd", run_graph(module, (x, y)), strict=True):
         got = np.load(copy.parent / f"{name}.npy")
         np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
-    signature = "accumulate(x: Tensor((n,), f32), total: Tensor((n,), f32))"
-    assert signature in done.stdout
+    assert HELP in done.stdout
     exe = tw.compile(module)
     expected = []
     for arguments, named in [
