@@ -21,8 +21,10 @@ TRIPLES: Final = {"x86_64": "x86_64-linux-gnu", **{k: v.linker for k, v in FAMIL
 
 _FLAGS: Final = (
     "-O2", "-std=c11", "-ffreestanding", "-fno-sanitize=all", "-fvisibility=hidden", "-g0",
-    "-fno-stack-protector", "-fno-builtin",
+    "-fno-stack-protector", "-fno-builtin", "-fasynchronous-unwind-tables", "-ffunction-sections",
 )  # fmt: skip
+_PROTECTED: Final = {"x86_64": ("-fcf-protection=full",)}
+"""The flags that mark code for Control-flow Enforcement Technology."""
 _MACHINE: Final = {arch: family.c_flags for arch, family in FAMILIES.items()}
 NATIVE: Final = Path(__file__).parent / "native"
 
@@ -100,21 +102,29 @@ def compile_shim(source: str, folder: Path, target: Target, *, visible: bool) ->
         run_linker(
             [
                 "cc", "-target", TRIPLES[arch_of(target)], *_FLAGS, "-fPIC",
-                *_MACHINE.get(arch_of(target), ()), *(() if visible else ("-DTW_EXPORT=",)),
+                *_MACHINE.get(arch_of(target), ()), *_PROTECTED.get(arch_of(target), ()),
+                *(() if visible else ("-DTW_EXPORT=",)),
                 "-I", str(NATIVE), "-I", str(folder), "-c", str(path), "-o", str(made),
             ]
         )  # fmt: skip
     return made
 
 
-def link_shared(objects: Sequence[Path], made: Path, target: Target, public: Sequence[str]) -> None:
-    """Link objects into a shared library without dependencies that exports the public symbols."""
+def link_shared(
+    objects: Sequence[Path], made: Path, target: Target, public: Sequence[str], debug: str
+) -> None:
+    """Link objects into a shared library without dependencies that exports the public symbols.
+
+    With ``debug`` ``"symbols"`` it also contains the names of internal functions, for debuggers and
+    profilers.
+    """
     script = made.with_suffix(".map")
     names = "".join(f" {name};" for name in public)
     script.write_text(f"{{ global:{names} local: *; }};\n", encoding="utf-8")
     run_linker(
         [
-            "cc", "-target", TRIPLES[arch_of(target)], "-shared", "-nostdlib", "-s",
+            "cc", "-target", TRIPLES[arch_of(target)], "-shared", "-nostdlib",
+            *(("-s",) if debug == "none" else ()), "-Wl,--build-id=sha1", "-Wl,--eh-frame-hdr",
             "-Wl,--gc-sections", f"-Wl,--version-script={script}", f"-Wl,-soname,{made.name}",
             "-o", str(made), *map(str, objects),
         ]
@@ -139,7 +149,11 @@ def archive(objects: Sequence[Path], made: Path) -> None:
 
 
 def join(objects: Sequence[Path], made: Path) -> None:
-    """Link objects into one relocatable object."""
+    """Link objects into one relocatable object.
+
+    It keeps unused functions, in sections of their own: with ``--gc-sections``, LLD would remove
+    the unwind tables as well. The linker of a program removes the functions.
+    """
     run_linker(["ld.lld", "-r", "-o", str(made), *map(str, objects)])
 
 

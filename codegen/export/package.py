@@ -51,6 +51,7 @@ from .symbols import rename
 from .tables import Model, assumptions, header_text, inner_source, model_source, symbol_of
 from .weights import write_weights
 
+DEBUG: Final = ("symbols", "none")
 KINDS: Final = ("shared", "static", "object", "ptx", "cubin", "wasm")
 LIBRARIES: Final = {"shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o", "wasm": "{}.wasm"}
 """The file names of the libraries by kind."""
@@ -61,6 +62,15 @@ _SIGNATURES: Final = (
 )
 MOST_THREADS: Final = 1 << 16
 """The largest number of threads of a library, unless the target has a number of threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The kind of an export, its name, and the symbols for debuggers in it."""
+
+    kind: str
+    name: str
+    debug: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,7 @@ def export(
     kind: str = "shared",
     name: str = "model",
     force: bool = False,
+    debug: str = "symbols",
     progress: ProgressOption = None,
 ) -> Exported:
     """Export a program as a directory of files that run without Python.
@@ -108,6 +119,10 @@ def export(
     force : bool
         Whether to replace an existing directory, which must contain only files of an export. Other
         directories are never replaced.
+    debug : str
+        ``"symbols"``: a shared library contains the names of kernels and internal functions, which
+        debuggers and profilers show. ``"none"``: it does not. It has unwind tables and a build id
+        in both cases.
     progress : bool or callable, optional
         Whether to show a progress bar, or a function of a fraction and a message, as in
         :func:`~tilewright.codegen.compile`.
@@ -124,9 +139,9 @@ def export(
     ExportError
         If the program or the target cannot be exported as this kind.
     """
-    _check(kind, name)
+    _check(kind, name, debug)
     module, made = module_of(program), output_path(directory)
-    resolved = _for_kind(program_target(program, target), kind)
+    resolved, form = _for_kind(program_target(program, target), kind), _Form(kind, name, debug)
     if kind not in GPU_KINDS:
         linker()  # reported before the program is compiled
     temporary = temporary_folder(made, force=force)
@@ -136,7 +151,7 @@ def export(
     try:
         folder.mkdir()
         with progress_of("exporting", progress) as report:
-            write(module, folder, resolved, (kind, name), report)
+            write(module, folder, resolved, form, report)
         sync(folder)
         install(temporary, made, force=force)
     except OSError as error:
@@ -147,7 +162,11 @@ def export(
     return Exported(made, MappingProxyType(files))
 
 
-def _check(kind: str, name: str) -> None:
+def _check(kind: str, name: str, debug: str) -> None:
+    if debug not in DEBUG:
+        raise ExportError(
+            f"unknown value {debug!r} of debug", hint=f"values are {', '.join(map(repr, DEBUG))}"
+        )
     if kind not in KINDS:
         raise ExportError(f"unknown kind {kind!r}", hint=f"kinds are {', '.join(map(repr, KINDS))}")
     check_name(name, kind)
@@ -171,10 +190,10 @@ def _write(
     module: Module,
     folder: Path,
     target: Target,
-    form: tuple[str, str],
+    form: _Form,
     report: Report,
 ) -> None:
-    (kind, name), ready = form, with_level(target)
+    kind, name, ready = form.kind, form.name, with_level(target)
     options = BuildOptions(progress=part_of(report, 0.0, 0.9), sized_by_runtime=True)
     artifact, _ = compile_artifact(module, ready, options)
     functions = _functions(artifact)
@@ -203,7 +222,7 @@ def _write(
     shim = compile_shim(source, folder, ready, visible=kind in ("shared", "wasm"))
     parts = {**artifact.objects, "support": rtlib_object_code(ready), "shim": shim.read_bytes()}
     shim.unlink()
-    _link(parts, library, ready, (kind, model))
+    _link(parts, library, ready, (form, model))
     _write_manifest(folder, model, ready, kind)
     report(1.0, "written")
 
@@ -220,17 +239,17 @@ def _check_devices(functions: Sequence[FunctionSpec]) -> None:
 
 
 def _link(
-    parts: Mapping[str, bytes], library: Path, target: Target, form: tuple[str, Model]
+    parts: Mapping[str, bytes], library: Path, target: Target, made: tuple[_Form, Model]
 ) -> None:
     """Link the library; internal symbols become unique, so that models do not conflict."""
-    kind, model = form
+    (form, model), kind = made, made[0].kind
     visible = public_symbols(model, kind)
     own = parts if kind == "wasm" else rename(parts, model.name, {"shim": visible})
     with tempfile.TemporaryDirectory() as work:
         objects = write_objects(own, Path(work))
         match kind:
             case "shared":
-                link_shared(objects, library, target, visible)
+                link_shared(objects, library, target, visible, form.debug)
             case "static":
                 archive(objects, library)
             case "wasm":
@@ -243,10 +262,10 @@ def _write_kernels(
     module: Module,
     folder: Path,
     target: Target,
-    form: tuple[str, str],
+    form: _Form,
     report: Report,
 ) -> None:
-    kind, name = form
+    kind, name = form.kind, form.name
     artifact, _ = compile_artifact(module, target, BuildOptions(progress=report))
     kernels = write_kernels(artifact, folder, kind)
     facts: dict[str, Json] = {"kind": kind, "arch": target.arch, "target": str(target)}

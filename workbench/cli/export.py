@@ -34,6 +34,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         default="model",
         help="prefix of the names of files and C functions (default: model)",
     )
+    parser.add_argument(
+        "--debug",
+        default="symbols",
+        help="names of internal functions in a shared library: symbols or none (default: symbols)",
+    )
     target_arguments(parser)
 
 
@@ -45,7 +50,7 @@ def _export(options: argparse.Namespace) -> Output:
     started = time.perf_counter()
     exported = export(
         schedule, options.output, target=target, kind=options.kind, name=options.name,
-        force=options.force,
+        force=options.force, debug=options.debug,
     )  # fmt: skip
     seconds = time.perf_counter() - started
     files: dict[str, Json] = dict(exported.files)
