@@ -58,7 +58,7 @@ class Artifact:
     target : Target
         The target of the compilation.
     threads : int
-        Number of threads for which scratch is reserved.
+        Number of threads for which scratch is reserved; 0: those of the runtime table of a call.
     functions : tuple of FunctionSpec
         The callable functions.
     objects : Mapping of str to bytes

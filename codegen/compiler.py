@@ -108,6 +108,9 @@ class BuildOptions:
         Texts of schedule steps by the uids they affect, for the findings of target ``simt``.
     log : BuildLog
         The log of phases and kernels; by default nothing is written.
+    sized_by_runtime : bool
+        Reserve scratch for the threads that the runtime table states at each call, unless the
+        target has a number of threads. Otherwise for the cores of this machine.
     """
 
     debug: bool = False
@@ -118,6 +121,7 @@ class BuildOptions:
     cancel: CancelToken | None = None
     steps: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     log: BuildLog = field(default_factory=BuildLog)
+    sized_by_runtime: bool = False
 
     def __post_init__(self) -> None:
         """Check the types and ranges of the values.
@@ -243,7 +247,7 @@ def _build(
     module: Module, target: Target, options: BuildOptions, pool: WorkerPool
 ) -> tuple[Artifact, int]:
     entries = tuple(plan_memory(module, f) for f in module.graphs)
-    threads = target.threads or available_threads()
+    threads = _threads(target, options)
 
     def compiled(name: str, ready: int, total: int) -> None:
         options.report(LOWERED + (1 - LOWERED) * ready / total, f"compiled {name}")
@@ -315,9 +319,14 @@ def _kernels(
     return _LoweredKernels(kernels, texts, MappingProxyType(programs), tuple(specs))
 
 
+def _threads(target: Target, options: BuildOptions) -> int:
+    """Return the number of threads to reserve scratch for; 0: that of the runtime table."""
+    return target.threads or (0 if options.sized_by_runtime else available_threads())
+
+
 def _module_key(module: Module, target: Target, options: BuildOptions) -> str:
     """Return the cache key of a module: a digest of program, target, options and compiler."""
-    threads = target.threads or available_threads()
+    threads = _threads(target, options)
     steps = sorted(options.steps.items()) if target.kind == "simt" else []
     return DiskCache.key(
         f"module {source_version()}; {target_key(target)}; {threads} {options.debug}".encode(),

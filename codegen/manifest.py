@@ -54,7 +54,8 @@ class ParamSpec:
 class ResultSpec:
     """A result; ``param`` is the position of the parameter written in place, or -1.
 
-    ``annotation`` is its printed type.
+    ``annotation`` is its printed type. ``shape`` are its dimensions as terms over the symbols of
+    the function.
     """
 
     name: str
@@ -62,6 +63,35 @@ class ResultSpec:
     rank: int
     param: int = -1
     annotation: str = ""
+    shape: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolSpec:
+    """The range of a symbol: its least and greatest value, or None, and a divisor of all values.
+
+    ``known_at_entry`` is whether the arguments determine it; otherwise a call computes it.
+    """
+
+    name: str
+    lower: int | None
+    upper: int | None
+    multiple_of: int = 1
+    known_at_entry: bool = True
+
+    def __str__(self) -> str:
+        """Return the range as text.
+
+        Examples
+        --------
+        >>> print(SymbolSpec("n", 0, 64, 8))
+        0 <= n <= 64, a multiple of 8
+        """
+        lower = "" if self.lower is None else f"{self.lower} <= "
+        upper = "" if self.upper is None else f" <= {self.upper}"
+        text = f"{self.name} >= {self.lower}" if lower and not upper else lower + self.name + upper
+        divisor = f", a multiple of {self.multiple_of}" if self.multiple_of > 1 else ""
+        return text + divisor + ("" if self.known_at_entry else ", computed by the call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +317,8 @@ class FunctionSpec:
         The updates of tensors, in program order.
     body : tuple of int
         The first and the last run-time check after kernels may have written arguments.
+    ranges : tuple of SymbolSpec
+        The ranges of the symbols in the shapes of parameters and results.
     """
 
     name: str
@@ -307,6 +339,7 @@ class FunctionSpec:
     body: tuple[int, ...] = ()
     devices: tuple[str, ...] = ()
     streams: int = 1
+    ranges: tuple[SymbolSpec, ...] = ()
 
     @property
     def inputs(self) -> tuple[ParamSpec, ...]:

@@ -39,6 +39,7 @@ class Code(IntEnum):
     INTERNAL = 18
     THREADS = 19
     STATE = 20
+    CANCELED = 21
 
 
 IN_FUNCTION: Final = "function '{function}'"
@@ -137,6 +138,7 @@ class Message(Enum):
         "{text} (value {large}, exclusive upper bound {expected})",
     )
     KERNEL = Code.KERNEL, "kernel failed with code {code}: {text} ({first}, {second})"
+    CANCELED = Code.CANCELED, "'parallel' of the runtime returned code {code}"
     UNKNOWN = Code.INTERNAL, "{condition} failed{values}"
 
     NULL_MODEL = Code.NULL, "the model is null"
@@ -144,13 +146,25 @@ class Message(Enum):
     NULL_OUTPUT = Code.NULL, "the pointer that receives the model is null"
     NULL_RUNTIME = Code.NULL, "the runtime is null"
     NULL_ALLOCATOR = Code.NULL, "'alloc' or 'free' of the runtime is null"
+    ALLOC_ALIGNMENT = (
+        Code.ALIGNMENT,
+        "'alloc' of the runtime returned an address that is not a multiple of {expected} bytes",
+    )
+    RUNTIME_SIZE = (
+        Code.VERSION,
+        "the runtime has a size of {actual} bytes, but the library requires at least {expected}",
+    )
+    RUNTIME_FIELDS = (
+        Code.VERSION,
+        "the runtime has unknown fields that are not zero, after the first {expected} bytes",
+    )
     RUNTIME_VERSION = (
         Code.VERSION,
         "the runtime has ABI version {actual}, but the library requires {expected}",
     )
     RUNTIME_FLAGS = (
         Code.VERSION,
-        "the runtime has flags {actual}; ABI version 1 defines only flag 1",
+        "the runtime has flags {actual}; ABI version 2 defines only flag 1",
     )
     LIBRARY_VERSION = (
         Code.OK,

@@ -29,7 +29,7 @@ def rtlib_llvm_text(target: Target) -> str:
     from ..rtlib.translate import rtlib_functions
 
     functions = [dataclasses.replace(lower_host(f), exported=True) for f in rtlib_functions()]
-    return emit_module(functions, target)
+    return emit_module(functions, target, sections=True)
 
 
 @cache

@@ -21,8 +21,10 @@ TRIPLES: Final = {"x86_64": "x86_64-linux-gnu", **{k: v.linker for k, v in FAMIL
 
 _FLAGS: Final = (
     "-O2", "-std=c11", "-ffreestanding", "-fno-sanitize=all", "-fvisibility=hidden", "-g0",
-    "-fno-stack-protector", "-fno-builtin",
+    "-fno-stack-protector", "-fno-builtin", "-fasynchronous-unwind-tables", "-ffunction-sections",
 )  # fmt: skip
+_PROTECTED: Final = {"x86_64": ("-fcf-protection=full",)}
+"""The flags that mark code for Control-flow Enforcement Technology."""
 _MACHINE: Final = {arch: family.c_flags for arch, family in FAMILIES.items()}
 NATIVE: Final = Path(__file__).parent / "native"
 
@@ -33,10 +35,18 @@ def arch_of(target: Target) -> str:
 
 
 @cache
-def _linker() -> tuple[str, ...]:
+def linker() -> tuple[str, ...]:
+    """Return the command of the compiler and linker driver.
+
+    Raises
+    ------
+    LinkerMissingError
+        If it is not installed.
+    """
     if find_spec("ziglang") is None:
         raise LinkerMissingError(
-            "linking requires the package 'ziglang', which is not installed",
+            "an export compiles a C file and links it with the package 'ziglang', which is not "
+            "installed",
             hint="install it with: pip install 'tilewright[cross]'",
         )
     return (sys.executable, "-m", "ziglang")
@@ -60,7 +70,7 @@ def run_linker(arguments: Sequence[str], *, timeout: float = 600) -> None:
     folder = _cache_folder()
     environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
     done = subprocess.run(  # noqa: S603
-        [*_linker(), *arguments],
+        [*linker(), *arguments],
         env=environment, capture_output=True, text=True, timeout=timeout, check=False,
     )  # fmt: skip
     if done.returncode:
@@ -70,8 +80,21 @@ def run_linker(arguments: Sequence[str], *, timeout: float = 600) -> None:
         )
 
 
-def compile_shim(source: str, folder: Path, target: Target) -> Path:
-    """Compile the C file of a model to an object file; its headers are in ``folder``."""
+def compile_shim(source: str, folder: Path, target: Target, *, visible: bool) -> Path:
+    """Compile the C file of a model to an object file.
+
+    Parameters
+    ----------
+    source : str
+        The C file.
+    folder : Path
+        The folder of its headers, and of the object file.
+    target : Target
+        The target.
+    visible : bool
+        Whether the public functions have default visibility. Otherwise a shared library that the
+        object is linked into does not export them.
+    """
     made = folder / "shim.o"
     with tempfile.TemporaryDirectory() as work:
         path = Path(work) / "model.c"
@@ -79,23 +102,29 @@ def compile_shim(source: str, folder: Path, target: Target) -> Path:
         run_linker(
             [
                 "cc", "-target", TRIPLES[arch_of(target)], *_FLAGS, "-fPIC",
-                *_MACHINE.get(arch_of(target), ()),
+                *_MACHINE.get(arch_of(target), ()), *_PROTECTED.get(arch_of(target), ()),
+                *(() if visible else ("-DTW_EXPORT=",)),
                 "-I", str(NATIVE), "-I", str(folder), "-c", str(path), "-o", str(made),
             ]
         )  # fmt: skip
     return made
 
 
-def link_shared(objects: Sequence[Path], made: Path, target: Target, public: str) -> None:
-    """Link objects into a shared library without dependencies.
+def link_shared(
+    objects: Sequence[Path], made: Path, target: Target, public: Sequence[str], debug: str
+) -> None:
+    """Link objects into a shared library without dependencies that exports the public symbols.
 
-    Only symbols that begin with ``public`` and an underscore are exported.
+    With ``debug`` ``"symbols"`` it also contains the names of internal functions, for debuggers and
+    profilers.
     """
     script = made.with_suffix(".map")
-    script.write_text(f"{{ global: {public}_*; local: *; }};\n", encoding="utf-8")
+    names = "".join(f" {name};" for name in public)
+    script.write_text(f"{{ global:{names} local: *; }};\n", encoding="utf-8")
     run_linker(
         [
-            "cc", "-target", TRIPLES[arch_of(target)], "-shared", "-nostdlib", "-s",
+            "cc", "-target", TRIPLES[arch_of(target)], "-shared", "-nostdlib",
+            *(("-s",) if debug == "none" else ()), "-Wl,--build-id=sha1", "-Wl,--eh-frame-hdr",
             "-Wl,--gc-sections", f"-Wl,--version-script={script}", f"-Wl,-soname,{made.name}",
             "-o", str(made), *map(str, objects),
         ]
@@ -120,7 +149,11 @@ def archive(objects: Sequence[Path], made: Path) -> None:
 
 
 def join(objects: Sequence[Path], made: Path) -> None:
-    """Link objects into one relocatable object."""
+    """Link objects into one relocatable object.
+
+    It keeps unused functions, in sections of their own: with ``--gc-sections``, LLD would remove
+    the unwind tables as well. The linker of a program removes the functions.
+    """
     run_linker(["ld.lld", "-r", "-o", str(made), *map(str, objects)])
 
 

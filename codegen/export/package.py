@@ -29,6 +29,7 @@ from ..manifest import FunctionSpec, to_json
 from ..rtlib import layout
 from .c_messages import IN_JAVASCRIPT, IN_PYTHON, loader_table
 from .describe import write_manifest
+from .directory import MADE, install, output_path, sync, temporary_folder
 from .errors import ExportDirectoryError, ExportError
 from .features import needed_features
 from .kernels import GPU_KINDS, check_gpu, write_kernels
@@ -40,17 +41,36 @@ from .link import (
     join,
     link_shared,
     link_wasm,
+    linker,
     write_objects,
 )
 from .names import check_functions, check_name
+from .public_symbols import check_symbols, public_symbols
 from .states import RESERVED, states_of
 from .symbols import rename
-from .tables import Model, header_text, model_source, symbol_of
+from .tables import Model, assumptions, header_text, inner_source, model_source, symbol_of
 from .weights import write_weights
 
+DEBUG: Final = ("symbols", "none")
 KINDS: Final = ("shared", "static", "object", "ptx", "cubin", "wasm")
 LIBRARIES: Final = {"shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o", "wasm": "{}.wasm"}
 """The file names of the libraries by kind."""
+
+
+_SIGNATURES: Final = (
+    "from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@"
+)
+MOST_THREADS: Final = 1 << 16
+"""The largest number of threads of a library, unless the target has a number of threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The kind of an export, its name, and the symbols for debuggers in it."""
+
+    kind: str
+    name: str
+    debug: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +94,8 @@ def export(
     target: str | Target | None = None,
     kind: str = "shared",
     name: str = "model",
+    force: bool = False,
+    debug: str = "symbols",
     progress: ProgressOption = None,
 ) -> Exported:
     """Export a program as a directory of files that run without Python.
@@ -83,7 +105,8 @@ def export(
     program : Module, Schedule or State
         The program; unscheduled functions get default schedules.
     directory : str or path
-        The output directory, which must not exist; it is created atomically.
+        The output directory, which is created atomically. It must not exist unless ``force`` is
+        set.
     target : str or Target, optional
         The target to compile for; by default that of the program, else the host CPU.
     kind : str
@@ -93,6 +116,13 @@ def export(
         GPU kernels, and a manifest with their launch parameters.
     name : str
         The prefix of all files and C functions.
+    force : bool
+        Whether to replace an existing directory, which must contain only files of an export. Other
+        directories are never replaced.
+    debug : str
+        ``"symbols"``: a shared library contains the names of kernels and internal functions, which
+        debuggers and profilers show. ``"none"``: it does not. It has unwind tables and a build id
+        in both cases.
     progress : bool or callable, optional
         Whether to show a progress bar, or a function of a fraction and a message, as in
         :func:`~tilewright.codegen.compile`.
@@ -109,19 +139,21 @@ def export(
     ExportError
         If the program or the target cannot be exported as this kind.
     """
-    _check(kind, name)
-    module, made = module_of(program), _path(directory)
-    resolved = _for_kind(program_target(program, target), kind)
-    temporary = _temporary_folder(made)
+    _check(kind, name, debug)
+    module, made = module_of(program), output_path(directory)
+    resolved, form = _for_kind(program_target(program, target), kind), _Form(kind, name, debug)
+    if kind not in GPU_KINDS:
+        linker()  # reported before the program is compiled
+    temporary = temporary_folder(made, force=force)
     # A subfolder, because only the owner may read the temporary folder itself.
-    folder = temporary / "made"
+    folder = temporary / MADE
     write = _write_kernels if kind in GPU_KINDS else _write
     try:
         folder.mkdir()
         with progress_of("exporting", progress) as report:
-            write(module, folder, resolved, (kind, name), report)
-        _sync(folder)
-        folder.replace(made)
+            write(module, folder, resolved, form, report)
+        sync(folder)
+        install(temporary, made, force=force)
     except OSError as error:
         raise ExportDirectoryError(f"cannot write {made}: {error.strerror or error}") from error
     finally:
@@ -130,19 +162,14 @@ def export(
     return Exported(made, MappingProxyType(files))
 
 
-def _check(kind: str, name: str) -> None:
+def _check(kind: str, name: str, debug: str) -> None:
+    if debug not in DEBUG:
+        raise ExportError(
+            f"unknown value {debug!r} of debug", hint=f"values are {', '.join(map(repr, DEBUG))}"
+        )
     if kind not in KINDS:
         raise ExportError(f"unknown kind {kind!r}", hint=f"kinds are {', '.join(map(repr, KINDS))}")
     check_name(name, kind)
-
-
-def _path(directory: str | os.PathLike[str]) -> Path:
-    try:
-        return Path(directory)
-    except TypeError:
-        raise ExportDirectoryError(
-            f"expected a path, got {directory!r}", hint="pass a str or a pathlib.Path"
-        ) from None
 
 
 def _for_kind(target: Target, kind: str) -> Target:
@@ -159,44 +186,16 @@ def _for_kind(target: Target, kind: str) -> Target:
     return target
 
 
-def _sync(folder: Path) -> None:
-    """Write all files to disk, before the directory gets its final name."""
-    for path in (*folder.iterdir(), folder):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _temporary_folder(made: Path) -> Path:
-    """Create a temporary folder next to the output directory."""
-    try:
-        if os.path.lexists(made):
-            raise ExportDirectoryError(
-                f"{made} exists already", hint="remove it, or choose another directory"
-            )
-        made.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f".{made.name}.", dir=made.parent))
-    except OSError as error:
-        raise ExportDirectoryError(
-            f"cannot write to {made.parent}: {error.strerror}", hint="choose another directory"
-        ) from error
-    except ValueError as error:  # a null byte, which file names cannot contain
-        raise ExportDirectoryError(
-            f"{str(made)!r}: {error}", hint="choose another directory"
-        ) from None
-
-
 def _write(
     module: Module,
     folder: Path,
     target: Target,
-    form: tuple[str, str],
+    form: _Form,
     report: Report,
 ) -> None:
-    (kind, name), ready = form, with_level(target)
-    artifact, _ = compile_artifact(module, ready, BuildOptions(progress=part_of(report, 0.0, 0.9)))
+    kind, name, ready = form.kind, form.name, with_level(target)
+    options = BuildOptions(progress=part_of(report, 0.0, 0.9), sized_by_runtime=True)
+    artifact, _ = compile_artifact(module, ready, options)
     functions = _functions(artifact)
     _check_devices(functions)
     public = [f for f in functions if not f.prepares]
@@ -205,7 +204,8 @@ def _write(
         check_functions((public_name(f.name) for f in public), RESERVED)
     constants = _constants(module, artifact, functions)
     weights = write_weights(folder / f"{name}.safetensors", constants)
-    model = Model(name, functions, weights, needed_features(ready), artifact.threads, states)
+    threads = artifact.threads or MOST_THREADS
+    model = Model(name, functions, weights, needed_features(ready), threads, states)
     (folder / f"{name}.h").write_text(header_text(model), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
     library = folder / LIBRARIES[kind].format(name)
@@ -216,12 +216,13 @@ def _write(
     if kind == "wasm":
         (folder / f"{name}.mjs").write_text(_javascript(model), encoding="utf-8")
     report(0.9, "linking")
-    shim = compile_shim(
-        model_source(model, wasm=kind == "wasm", pool=kind == "shared"), folder, ready
-    )
+    source = model_source(model, wasm=kind == "wasm", pool=kind == "shared")
+    inner = inner_source(model, wasm=kind == "wasm", pool=kind == "shared")
+    check_symbols(model, inner, artifact.objects if kind == "wasm" else ())
+    shim = compile_shim(source, folder, ready, visible=kind in ("shared", "wasm"))
     parts = {**artifact.objects, "support": rtlib_object_code(ready), "shim": shim.read_bytes()}
     shim.unlink()
-    _link(parts, library, ready, (kind, model))
+    _link(parts, library, ready, (form, model))
     _write_manifest(folder, model, ready, kind)
     report(1.0, "written")
 
@@ -238,39 +239,33 @@ def _check_devices(functions: Sequence[FunctionSpec]) -> None:
 
 
 def _link(
-    parts: Mapping[str, bytes], library: Path, target: Target, form: tuple[str, Model]
+    parts: Mapping[str, bytes], library: Path, target: Target, made: tuple[_Form, Model]
 ) -> None:
     """Link the library; internal symbols become unique, so that models do not conflict."""
-    kind, model = form
-    own = parts if kind == "wasm" else rename(parts, model.name)
+    (form, model), kind = made, made[0].kind
+    visible = public_symbols(model, kind)
+    own = parts if kind == "wasm" else rename(parts, model.name, {"shim": visible})
     with tempfile.TemporaryDirectory() as work:
         objects = write_objects(own, Path(work))
         match kind:
             case "shared":
-                link_shared(objects, library, target, model.name)
+                link_shared(objects, library, target, visible, form.debug)
             case "static":
                 archive(objects, library)
             case "wasm":
-                link_wasm(objects, library, _visible(model))
+                link_wasm(objects, library, visible)
             case _:
                 join(objects, library)
-
-
-def _visible(model: Model) -> list[str]:
-    own = ("abi_version", "open", "close", "alloc", "free", "release", "start")
-    of_states = sorted(n for n in RESERVED if n.startswith("state_")) if model.states.params else ()
-    functions = (symbol_of(model, f) for f in model.public)
-    return [*(f"{model.name}_{n}" for n in (*own, *of_states)), *functions]
 
 
 def _write_kernels(
     module: Module,
     folder: Path,
     target: Target,
-    form: tuple[str, str],
+    form: _Form,
     report: Report,
 ) -> None:
-    kind, name = form
+    kind, name = form.kind, form.name
     artifact, _ = compile_artifact(module, target, BuildOptions(progress=report))
     kernels = write_kernels(artifact, folder, kind)
     facts: dict[str, Json] = {"kind": kind, "arch": target.arch, "target": str(target)}
@@ -285,14 +280,17 @@ def _python(name: str, *, stateful: bool) -> str:
         if word.startswith("POOL_")
     }
     text = (NATIVE / "loader.py").read_text(encoding="utf-8")
+    text = text.replace(_SIGNATURES, _part("loader_signatures.py"))
     if stateful:
-        part = (NATIVE / "loader_state.py").read_text(encoding="utf-8")
-        text = text.replace(
-            "StatefulModel = Model  # @STATES@", part.split("# @BEGIN@\n")[1].strip()
-        )
+        text = text.replace("StatefulModel = Model  # @STATES@", _part("loader_state.py"))
     text = text.replace("{}  # @MESSAGES@", loader_table(IN_PYTHON))
     text = text.replace("{}  # @DTYPES@", json.dumps(_dtype_facts()))
     return text.replace("@NAME@", name).replace("{}  # @POOL@", json.dumps(words))
+
+
+def _part(name: str) -> str:
+    """Return the text of a part of the Python loader that an export contains."""
+    return (NATIVE / name).read_text(encoding="utf-8").split("# @BEGIN@\n")[1].strip()
 
 
 def _dtype_facts() -> Json:
@@ -318,6 +316,8 @@ def _function_facts(model: Model) -> list[Json]:
             "symbol": symbol_of(model, spec),
             "params": [to_json(p) for p in spec.params],
             "results": [to_json(r) for r in spec.results],
+            "symbols": [to_json(r) for r in spec.ranges],
+            "assumptions": list(assumptions(spec)),
         }
         for spec in model.public
     ]

@@ -2,13 +2,14 @@
 
 Objects that are linked into a program keep their global symbols, which have the same names in
 every model (``tw_open_call``, kernel names). For relocatable 64-bit ELF files, this module appends
-a new string table with unique names, and makes the symbols refer to it.
+a new string table with unique names, and makes the symbols refer to it. The unique names contain a
+dot, so that they never equal a name of C.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,16 +47,20 @@ class _Object:
     symbols: tuple[_Symbol, ...] = field(repr=False)
 
 
-def rename(objects: Mapping[str, bytes], public: str) -> dict[str, bytes]:
+def rename(
+    objects: Mapping[str, bytes], model: str, public: Mapping[str, Collection[str]]
+) -> dict[str, bytes]:
     """Rename the internal symbols of objects; public symbols keep their names.
 
     Parameters
     ----------
     objects : Mapping of str to bytes
         The object files of a model by name.
-    public : str
-        The prefix of the public symbols: those that begin with it and an underscore. All others
-        become ``PUBLIC__inner_NAME`` with hidden visibility.
+    model : str
+        The name of the model. Internal symbols become ``MODEL.NAME`` with hidden visibility.
+    public : Mapping of str to Collection of str
+        The public symbols by the object that defines them. A symbol of another object that has the
+        name of a public one is internal.
 
     Returns
     -------
@@ -76,8 +81,11 @@ def rename(objects: Mapping[str, bytes], public: str) -> dict[str, bytes]:
             f"undefined symbols: {', '.join(undefined)}",
             hint="please report this defect, with the program",
         )
-    inner = {n for n in defined if not n.startswith(f"{public}_")}
-    return {name: _renamed(o, inner, f"{public}__inner_") for name, o in read.items()}
+    inner = defined - _LINKER_SYMBOLS
+    return {
+        name: _renamed(o, inner - set(public.get(name, ())), f"{model}.")
+        for name, o in read.items()
+    }
 
 
 def _read(file: str, data: bytes) -> _Object:

@@ -61,7 +61,7 @@ class Model:
     """An exported model.
 
     ``functions`` are in the order of the tables. ``features`` are the processor features that the
-    library requires. ``threads`` is the number of workers that memory is reserved for. ``states``
+    library requires. ``threads`` is the largest number of threads of a runtime. ``states``
     are the parameters that a call takes from a state instead of arguments.
     """
 
@@ -93,6 +93,11 @@ def symbol_of(model: Model, spec: FunctionSpec) -> str:
     return f"{model.name}_{public_name(spec.name)}"
 
 
+def assumptions(spec: FunctionSpec) -> tuple[str, ...]:
+    """Return the facts that a function checks on entry."""
+    return tuple(dict.fromkeys(site.text for site in spec.sites if site.kind == "fact"))
+
+
 def written_results(spec: FunctionSpec) -> tuple[int, ...]:
     """Return the positions of the results that are new tensors, not parameters written in place."""
     return tuple(k for k, r in enumerate(spec.results) if r.param < 0)
@@ -110,6 +115,11 @@ def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
     pool : bool
         Whether to export the thread pool, for loaders in other languages.
     """
+    return "\n".join((inner_source(model, wasm=wasm, pool=pool), *_public(model))) + "\n"
+
+
+def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str:
+    """Return the C file of a model without the definitions of the public functions."""
     parts = [
         f'#include "{model.name}.h"',
         f"#define TW_NAME {model.name}",
@@ -126,11 +136,10 @@ def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         '#include "shim.c"',
         '#include "memory.c"',
         *_state_parts(model),
-        *_public(model),
         *(('#include "wasm.c"',) if wasm else ()),
         *(('#include "pool.c"',) if pool else ()),
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join(parts)
 
 
 def _state_parts(model: Model) -> Iterator[str]:
@@ -144,12 +153,14 @@ def _defines(model: Model) -> Iterator[str]:
     names = ("VERSION", "ALLOC", "FREE", "PARALLEL", "ERROR", "THREADS", "LIBRARY", "PROFILE")
     for name in (*names, "RELEASE", "USER", "COPY", "SIZE"):
         yield f"#define TABLE_{name} {getattr(runtime_table, name)}"
+    yield f"#define TABLE_CURRENT {runtime_table.CURRENT}"
     for name in ("SITE", "NUMBERS", "CODE", "TEXT", "A", "B", "OPERANDS"):
         yield f"#define CALL_{name} {getattr(layout, f'CALL_{name}')}"
     for name in ("DTYPE", "RANK", "DEVICE", "STRIDES", "ALIGNMENT", "READ_ONLY"):
         yield f"#define PROBLEM_{name} {getattr(layout, f'PROBLEM_{name}')}"
     yield f"#define CODE_CHECK {CODE_CHECK}"
     yield f"#define CODE_BOUNDS {runtime_table.CODE_BOUNDS}"
+    yield f"#define CODE_PARALLEL {runtime_table.CODE_PARALLEL}"
     yield f"#define CODE_RANGE {runtime_table.CODE_RANGE}"
     yield f"#define CODE_RANGE_UNSIGNED {runtime_table.CODE_RANGE_UNSIGNED}"
     yield f"#define INSTANCE_CONSTANTS {layout.INSTANCE_CONSTANTS}"
@@ -262,8 +273,14 @@ def prototypes(model: Model) -> Iterator[str]:
         lines = [f" * {p.name}: {p.annotation}, {p.access}" for p in passed]
         if takes_state(model, spec):
             lines.append(f" * state: {', '.join(p.name for p in spec.states)}")
-        lines += [f" * result {k}: {spec.results[k].name}" for k in written_results(spec)]
-        yield "/* " + "\n".join(lines)[3:] + " */\n" + _prototype(model, spec) + ";"
+        lines += [
+            f" * result {k}: {spec.results[k].name}: {spec.results[k].annotation}"
+            for k in written_results(spec)
+        ]
+        lines += [f" * {r}" for r in spec.ranges]
+        lines += [f" * the program assumes {fact}" for fact in assumptions(spec)]
+        text = "\n".join(lines)[3:] or "No parameters and no results."
+        yield "/* " + text.replace("*/", "* /") + " */\n" + _prototype(model, spec) + ";"
 
 
 def _prototype(model: Model, spec: FunctionSpec) -> str:
@@ -285,7 +302,11 @@ def _public(model: Model) -> Iterator[str]:
         f"int32_t {name}_open(const tw_runtime *runtime, const void *weights, int64_t bytes, "
         f"{name}_model **out, tw_error *error) {{\n"
         f"  return open_model(runtime, weights, bytes, out, error);\n}}\n"
-        f"void {name}_close({name}_model *model) {{\n  if (model) destroy(model);\n}}"
+        f"void {name}_close({name}_model *model) {{\n  if (model) destroy(model);\n}}\n"
+        f"int64_t {name}_live_models(void) {{\n"
+        "  return __atomic_load_n(&live_models, __ATOMIC_ACQUIRE);\n}\n"
+        f"int64_t {name}_live_results(const {name}_model *model) {{\n"
+        "  return model ? live_results(model) : 0;\n}"
     )
     for number, spec in enumerate(model.functions):
         if not spec.prepares:
@@ -338,10 +359,13 @@ def header_text(model: Model) -> str:
 
 #include "tilewright.h"
 
+/* May be defined before this header is included. */
+#ifndef TW_EXPORT
 #if defined(__GNUC__) || defined(__clang__)
 #define TW_EXPORT __attribute__((visibility("default")))
 #else
 #define TW_EXPORT
+#endif
 #endif
 
 #ifdef __cplusplus
@@ -358,13 +382,20 @@ typedef struct {name}_model {name}_model;
 
 TW_EXPORT int32_t {name}_abi_version(void);
 
-/* Open a model. weights are the bytes of {name}.safetensors, aligned to 16 bytes. The weights and
- * the context of the runtime must outlive the model. */
+/* Open a model. weights are the bytes of {name}.safetensors, aligned to 16 bytes. They must outlive
+ * the model. */
 TW_EXPORT int32_t {name}_open(const tw_runtime *runtime, const void *weights, int64_t bytes,
                               {name}_model **model, tw_error *error);
 
 /* Free a model. No call may be running. Results remain valid. */
 TW_EXPORT void {name}_close({name}_model *model);
+
+/* Return the number of results and states of an open model that are not yet released. */
+TW_EXPORT int64_t {name}_live_results(const {name}_model *model);
+
+/* Return the number of models that are open, or of which results or states are not yet released.
+ * The library must not be unloaded before it is 0. */
+TW_EXPORT int64_t {name}_live_models(void);
 
 {declared}
 

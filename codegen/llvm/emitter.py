@@ -38,6 +38,7 @@ class ModuleState:
         self.fused = True
         self.halves = True
         self.vector_bits = 0
+        self.sections = False
         self.nodes: list[str] = []
         self._once = -1
 
@@ -169,4 +170,5 @@ class Emitter:
         body = "\n".join([t if t.endswith(":") else f"  {t}" for t in lines])
         self.module.defined.add(self.function.name)
         scope = f" !dbg !{self._scope}" if self._scope else ""
-        return f"{header} {attributes}{scope} {{\n{body}\n}}\n"
+        own = f' section ".text.{self.function.name}"' if self.module.sections else ""
+        return f"{header} {attributes}{own}{scope} {{\n{body}\n}}\n"

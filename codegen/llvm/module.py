@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ...ir.symbolic import Var
 from ...ir.thread.function import ThreadFunc
@@ -17,8 +18,15 @@ from .processor import resolve
 from .statements import body
 from .types import type_name
 
+_PROTECTED: Final = (
+    "!llvm.module.flags = !{!1000000, !1000001}",
+    '!1000000 = !{i32 8, !"cf-protection-branch", i32 1}',
+    '!1000001 = !{i32 8, !"cf-protection-return", i32 1}',
+)
+"""The marks of Control-flow Enforcement Technology; numbers of nodes need not be consecutive."""
 
-def emit_module(functions: Sequence[ThreadFunc], target: Target) -> str:
+
+def emit_module(functions: Sequence[ThreadFunc], target: Target, *, sections: bool = False) -> str:
     """Return functions as the text of one LLVM module; equal functions have equal text.
 
     Parameters
@@ -27,6 +35,8 @@ def emit_module(functions: Sequence[ThreadFunc], target: Target) -> str:
         The functions in order; they may call each other by name.
     target : Target
         The target of the module.
+    sections : bool
+        Whether each function has its own section, so that a linker can remove unused ones.
 
     Returns
     -------
@@ -42,7 +52,9 @@ def emit_module(functions: Sequence[ThreadFunc], target: Target) -> str:
     >>> "define i32 @f()" in text
     True
     """
-    return _module(functions, target, ModuleState())
+    state = ModuleState()
+    state.sections = sections and not target.is_gpu and target.arch != "wasm32"
+    return _module(functions, target, state)
 
 
 def emit_located(functions: Sequence[ThreadFunc], target: Target) -> tuple[str, tuple[Source, ...]]:
@@ -78,6 +90,7 @@ def _module(functions: Sequence[ThreadFunc], target: Target, state: ModuleState)
         ),
         *(() if target.is_gpu else (_attributes(resolve(target), state),)),
         *((state.locations.text(),) if state.locations else state.nodes),
+        *(_PROTECTED if state.arch == "x86_64" and not target.is_gpu else ()),
     ]
     return "\n".join(parts) + "\n"
 
@@ -124,8 +137,11 @@ def _attributes(cpu: Cpu, state: ModuleState) -> str:
         # LLVM 22 miscompiles a sum of 16 products of u8 and i8: it selects vpdpbusd and omits the
         # addition of the four partial sums. So the feature is disabled unless a kernel uses it.
         features = features.replace("+avx512vnni", "-avx512vnni").replace("+avxvnni", "-avxvnni")
+    # With unwind tables, debuggers and profilers see the callers of a function, and exceptions of
+    # the host pass through.
+    unwound = "" if state.arch == "wasm32" else "uwtable "
     return (
-        "attributes #0 = { nounwind "
+        f"attributes #0 = {{ nounwind {unwound}"
         f'"target-cpu"="{cpu.name}" "target-features"="{features}" '
         f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}'
     )

@@ -102,5 +102,8 @@ The second number is the violated bound: the least value if the integer is less,
 upper bound.
 """
 
+CODE_PARALLEL: Final = 5
+"""Error code of exported libraries: function ``parallel`` of the host returned a code."""
+
 CODE_RANGE_UNSIGNED: Final = 4
 """Error code: an integer of 2**63 or more, loaded from memory, is outside of its declared range."""

@@ -20,6 +20,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="directory to create; it must not exist",
     )
     parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace the directory if it contains only the files of an earlier export",
+    )
+    parser.add_argument(
         "--kind",
         default="shared",
         help="shared, static, object, ptx, cubin, or wasm (default: shared)",
@@ -28,6 +33,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--name",
         default="model",
         help="prefix of the names of files and C functions (default: model)",
+    )
+    parser.add_argument(
+        "--debug",
+        default="symbols",
+        help="names of internal functions in a shared library: symbols or none (default: symbols)",
     )
     target_arguments(parser)
 
@@ -38,7 +48,10 @@ def _export(options: argparse.Namespace) -> Output:
     target = chosen_target(options)
     schedule = load_schedule(options, target)
     started = time.perf_counter()
-    exported = export(schedule, options.output, target=target, kind=options.kind, name=options.name)
+    exported = export(
+        schedule, options.output, target=target, kind=options.kind, name=options.name,
+        force=options.force, debug=options.debug,
+    )  # fmt: skip
     seconds = time.perf_counter() - started
     files: dict[str, Json] = dict(exported.files)
     data: dict[str, Json] = {

@@ -20,7 +20,7 @@
 //   state.reset(); state.free();
 
 const NAME = "@NAME@";
-const ABI = 1;
+const ABI = 2;
 const FUNCTIONS = @FUNCTIONS@;
 const STATES = @STATES@;
 const MESSAGES = @MESSAGES@;

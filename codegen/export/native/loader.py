@@ -13,22 +13,22 @@ import ctypes
 import difflib
 import hashlib
 import json
-import keyword
 import operator
 import os
 import platform
 import signal
 import sys
 import time
-from collections import namedtuple
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
+from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@
+
 NAME = "@NAME@"
 SCHEMA = 1
-ABI = 1
+ABI = 2
 TRUST_WEIGHTS = 1
 LARGEST_MANIFEST = 64 << 20
 _DTYPES: dict = {}  # @DTYPES@
@@ -88,9 +88,9 @@ _FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 class _Runtime(ctypes.Structure):
     _fields_ = [
-        ("version", ctypes.c_int64), ("context", ctypes.c_void_p), ("alloc", ctypes.c_void_p),
-        ("free", ctypes.c_void_p), ("parallel", ctypes.c_void_p), ("threads", ctypes.c_int64),
-        ("flags", ctypes.c_uint64),
+        ("size", ctypes.c_int64), ("version", ctypes.c_int64), ("context", ctypes.c_void_p),
+        ("alloc", ctypes.c_void_p), ("free", ctypes.c_void_p), ("parallel", ctypes.c_void_p),
+        ("threads", ctypes.c_int64), ("flags", ctypes.c_uint64),
     ]  # fmt: skip
 
 
@@ -218,7 +218,7 @@ def _runtime() -> tuple[_Runtime, list[object]]:
 
     callbacks: list[object] = [_ALLOC(allocate), _FREE(release)]
     alloc, free = (ctypes.cast(f, ctypes.c_void_p).value for f in callbacks)
-    return _Runtime(ABI, None, alloc, free, None, 1), callbacks
+    return _Runtime(ctypes.sizeof(_Runtime), ABI, None, alloc, free, None, 1), callbacks
 
 
 def read_manifest(folder: Path) -> dict:
@@ -254,14 +254,14 @@ def read_manifest(folder: Path) -> dict:
 def check_files(folder: Path, manifest: dict) -> None:
     """Compare the size and the sha256 of every file with the manifest.
 
-    Raises ModelError for the first file that is missing, is a symbolic link, or differs.
+    Symbolic links are followed. Raises ModelError for the first file that is missing or differs.
     """
     for name in (manifest["library"], manifest["weights"]):
         if name not in manifest["files"]:
             raise ModelError(f"{name}: the manifest does not list this file")
     for name, facts in manifest["files"].items():
         path = folder / name
-        if path.is_symlink() or not path.is_file():
+        if not path.is_file():
             raise ModelError(f"{path}: the file is missing or not a regular file")
         expected = facts.get("bytes") if isinstance(facts, dict) else None
         if not isinstance(facts, dict) or path.stat().st_size != expected:
@@ -397,9 +397,10 @@ class Model:
             self.close()
 
 
-def _named(call, facts: dict):
+def _named(call, facts: dict, *, stateful: bool = False):
     call.__name__ = call.__qualname__ = facts["name"]
-    call.__doc__ = _signature(facts)
+    call.__doc__ = _documentation(facts)
+    call.__signature__ = _signature_of(facts, stateful=stateful)
     return call
 
 
@@ -415,15 +416,6 @@ def _signature(facts: dict) -> str:
         f"{p['name']}: {p['annotation']}" for p in facts["params"] if p["access"] != "state"
     )
     return f"{facts['name']}({params})"
-
-
-def _results_type(facts: dict):
-    """Return the type of several results: a named tuple if all names are valid and different."""
-    names = [r["name"] for r in facts["results"]]
-    valid = all(n.isidentifier() and not keyword.iskeyword(n) and n[0] != "_" for n in names)
-    if len(names) < 2 or not valid or len(set(names)) < len(names):
-        return tuple
-    return namedtuple("Results", names)._make  # noqa: PYI024  # the fields are in the manifest
 
 
 def _call_error(name: str, facts: dict, **fields) -> ModelError:

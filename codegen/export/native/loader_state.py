@@ -60,7 +60,7 @@ class StatefulModel(Model):
             with state.lock:
                 return native(arguments, named, state)
 
-        return _named(call, facts)
+        return _named(call, facts, stateful=True)
 
 
 class State:

@@ -17,17 +17,29 @@ struct TW_MODEL {
   int64_t holders; /* the open model, its states, and each result that is not yet released */
 };
 
+/* The models whose memory is not yet freed: before it is 0, the library must not be unloaded. */
+static int64_t live_models;
+
 /* The first word of a context is the table of the model, whose slot USER points to the model. */
 static tw_runtime *runtime_of(void *context) {
   return &((TW_MODEL *)ADDRESS(WORDS(ADDRESS(WORDS(context, 0)), TABLE_USER)))->runtime;
 }
 
-/* Exported functions use the memory of one device only: the device and the stream are 0. */
+/* Allocate memory. An address that is not aligned is freed, and *misaligned is set to the alignment. */
+static void *take(const tw_runtime *r, int64_t bytes, int64_t alignment, uint64_t *misaligned) {
+  void *memory = r->alloc(r->context, bytes, alignment);
+  if (!(WORD(memory) & (uint64_t)(alignment - 1))) return memory;
+  r->free(r->context, memory);
+  *misaligned = (uint64_t)alignment;
+  return 0;
+}
+
+/* Exported functions use the memory of one device only: the device and the stream are 0. A failed
+ * call reads the alignment from CALL_B, which a failed allocation does not use otherwise. */
 static void *allocate(void *context, int64_t bytes, int64_t alignment, int64_t device,
                       int64_t stream) {
-  tw_runtime *r = runtime_of(context);
   (void)stream;
-  return device ? 0 : r->alloc(r->context, bytes, alignment);
+  return device ? 0 : take(runtime_of(context), bytes, alignment, &WORDS(context, CALL_B));
 }
 
 static void deallocate(void *context, void *memory, int64_t device, int64_t stream) {
@@ -37,10 +49,33 @@ static void deallocate(void *context, void *memory, int64_t device, int64_t stre
   r->free(r->context, memory);
 }
 
+/* A parallel loop, and the code of a part of it that failed. */
+typedef struct {
+  tw_body body;
+  void *environment;
+  int32_t code;
+} tw_loop;
+
+static int32_t run_part(void *environment, int64_t begin, int64_t end, int64_t worker) {
+  tw_loop *loop = environment;
+  int32_t code = loop->body(loop->environment, begin, end, worker);
+  if (code) __atomic_store_n(&loop->code, code, __ATOMIC_RELAXED);
+  return code;
+}
+
+extern void tw_report(void *call, int32_t code, const char *text, int64_t a, int64_t b);
+
+/* Run a loop by the function of the runtime. A code that no part of the loop returned is one of the
+ * host, which cancels the call. */
 static int32_t run_parallel(void *context, tw_body body, int64_t stop, void *environment) {
   tw_runtime *r = runtime_of(context);
   if (!r->parallel || r->threads < 2) return body(environment, 0, stop, 0);
-  return r->parallel(r->context, body, stop, environment);
+  tw_loop loop = {body, environment, 0};
+  int32_t code = r->parallel(r->context, run_part, stop, &loop);
+  int32_t own = __atomic_load_n(&loop.code, __ATOMIC_RELAXED);
+  if (own || !code) return own;
+  tw_report(context, CODE_PARALLEL, 0, code, 0);
+  return CODE_PARALLEL;
 }
 
 static void no_profile(void *context, int64_t launch, int64_t phase) {
@@ -58,7 +93,6 @@ static int32_t no_library(void *context, void *entry, void *operands, int64_t co
 }
 
 extern void *tw_open_call(uint64_t *call);
-extern void tw_report(void *call, int32_t code, const char *text, int64_t a, int64_t b);
 extern int32_t tw_copy_memory(void *context, void *target, void *source, int64_t bytes,
                               int64_t to, int64_t from, int64_t stream);
 extern void tw_release_result(tw_result *block);
@@ -67,7 +101,9 @@ extern void tw_drop_workspaces(uint64_t *call, uint64_t *instance, int64_t slot)
 /* Results are freed through the table of their model, so the model must outlive them. */
 static void drop_model(TW_MODEL *model) {
   tw_runtime r = model->runtime;
-  if (!__atomic_sub_fetch(&model->holders, 1, __ATOMIC_ACQ_REL)) r.free(r.context, model);
+  if (__atomic_sub_fetch(&model->holders, 1, __ATOMIC_ACQ_REL)) return;
+  r.free(r.context, model);
+  __atomic_sub_fetch(&live_models, 1, __ATOMIC_RELEASE);
 }
 
 static void release_result(tw_result *result) {
@@ -79,7 +115,7 @@ static void release_result(tw_result *result) {
 static void fill_table(TW_MODEL *model) {
   uint64_t *table = model->table;
   for (int k = 0; k < TABLE_SIZE / 8; k++) table[k] = 0;
-  WORDS(table, TABLE_VERSION) = TW_ABI_VERSION;
+  WORDS(table, TABLE_VERSION) = TABLE_CURRENT;
   WORDS(table, TABLE_ALLOC) = WORD(allocate);
   WORDS(table, TABLE_FREE) = WORD(deallocate);
   WORDS(table, TABLE_PARALLEL) = WORD(run_parallel);
@@ -172,6 +208,7 @@ static int32_t explain_kernel(const tw_function *f, int32_t code, uint64_t *call
   else
     put_in_function(&w, f->name);
   put(&w, ": ");
+  if (code == CODE_PARALLEL) return fail_canceled(w, a);
   if (code == CODE_BOUNDS) return fail_bounds(w, text, a, b);
   if (code == CODE_RANGE && a < b) return fail_range_below(w, text, a, b);
   if (code == CODE_RANGE) return fail_range(w, text, a, b);
@@ -199,6 +236,10 @@ COLD static int32_t explain(const tw_function *f, int32_t code, uint64_t *call, 
     case SITE_ALIAS:
       return fail_alias(in_parameter(f, site->param, error), param->name, param->access,
                         f->params[site->other].name, f->params[site->other].access);
+    case SITE_MEMORY:
+      if (WORDS(call, CALL_B))
+        return fail_alloc_alignment(in_function(f, error), (int64_t)WORDS(call, CALL_B));
+      return explain_program(in_function(f, error), &failure);
     default:
       return explain_program(in_function(f, error), &failure);
   }
@@ -276,8 +317,8 @@ static void destroy(TW_MODEL *model) {
   drop_model(model);
 }
 
-static uint64_t *zeros(TW_MODEL *model, int64_t bytes) {
-  uint64_t *memory = model->runtime.alloc(model->runtime.context, bytes, 64);
+static uint64_t *zeros(TW_MODEL *model, int64_t bytes, uint64_t *misaligned) {
+  uint64_t *memory = take(&model->runtime, bytes, 64, misaligned);
   for (int64_t k = 0; memory && k < bytes / 8; k++) memory[k] = 0;
   return memory;
 }
@@ -302,25 +343,43 @@ static int32_t prepare(TW_MODEL *model, const unsigned char *weights, tw_error *
   return TW_OK;
 }
 
+/* Return the code of an allocation of a model or a state that failed. */
+static int32_t fail_allocation(uint64_t misaligned, tw_error *error) {
+  if (misaligned) return fail_alloc_alignment(begin(error), (int64_t)misaligned);
+  return fail_model_memory(begin(error));
+}
+
+static int32_t check_runtime(const tw_runtime *r, tw_error *error) {
+  if (!r) return fail_null_runtime(begin(error));
+  if (r->size < (int64_t)sizeof *r)
+    return fail_runtime_size(begin(error), r->size, (int64_t)sizeof *r);
+  if (r->version != TW_ABI_VERSION)
+    return fail_runtime_version(begin(error), r->version, TW_ABI_VERSION);
+  for (int64_t k = (int64_t)sizeof *r; k < r->size; k++)
+    if (((const char *)r)[k]) return fail_runtime_fields(begin(error), (int64_t)sizeof *r);
+  if (r->flags & ~(uint64_t)TW_TRUST_WEIGHTS)
+    return fail_runtime_flags(begin(error), (int64_t)r->flags);
+  if (!r->alloc || !r->free) return fail_null_allocator(begin(error));
+  if (r->threads < (r->parallel ? 1 : 0) || (r->parallel && r->threads > MOST_THREADS))
+    return fail_threads(begin(error), MOST_THREADS, r->threads);
+  return TW_OK;
+}
+
 static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_t bytes,
                           TW_MODEL **out, tw_error *error) {
   clear_error(error);
   if (!out) return fail_null_output(begin(error));
   *out = 0;
-  if (!runtime) return fail_null_runtime(begin(error));
-  if (runtime->version != TW_ABI_VERSION)
-    return fail_runtime_version(begin(error), runtime->version, TW_ABI_VERSION);
-  if (runtime->flags & ~(uint64_t)TW_TRUST_WEIGHTS)
-    return fail_runtime_flags(begin(error), (int64_t)runtime->flags);
-  if (!runtime->alloc || !runtime->free) return fail_null_allocator(begin(error));
-  if (runtime->parallel && runtime->threads > MOST_THREADS)
-    return fail_threads(begin(error), MOST_THREADS, runtime->threads);
+  int32_t code = check_runtime(runtime, error);
+  if (code) return code;
   const char *feature = missing_feature();
   if (feature) return fail_processor(begin(error), feature);
-  int32_t code = check_weights(weights, bytes, runtime->flags & TW_TRUST_WEIGHTS, error);
+  code = check_weights(weights, bytes, runtime->flags & TW_TRUST_WEIGHTS, error);
   if (code) return code;
-  TW_MODEL *model = runtime->alloc(runtime->context, sizeof *model, 64);
-  if (!model) return fail_model_memory(begin(error));
+  uint64_t misaligned = 0;
+  TW_MODEL *model = take(runtime, sizeof *model, 64, &misaligned);
+  if (!model) return fail_allocation(misaligned, error);
+  __atomic_add_fetch(&live_models, 1, __ATOMIC_RELAXED);
   for (int32_t k = 0; k < FUNCTIONS; k++) model->instance[k] = model->pointers[k] = 0;
   for (int32_t k = 0; k < PREPARED; k++) model->prepared[k] = 0;
   model->runtime = *runtime;
@@ -329,11 +388,11 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   fill_table(model);
   for (int32_t k = 0; k < FUNCTIONS; k++) {
     const tw_function *f = &functions[k];
-    model->instance[k] = zeros(model, INSTANCE_SLOTS + SLOT_COUNT * f->slot);
-    model->pointers[k] = zeros(model, 8 * (f->constant_count + 1));
+    model->instance[k] = zeros(model, INSTANCE_SLOTS + SLOT_COUNT * f->slot, &misaligned);
+    model->pointers[k] = zeros(model, 8 * (f->constant_count + 1), &misaligned);
     if (!model->instance[k] || !model->pointers[k]) {
       destroy(model);
-      return fail_model_memory(begin(error));
+      return fail_allocation(misaligned, error);
     }
     WORDS(model->instance[k], INSTANCE_CONSTANTS) = WORD(model->pointers[k]);
   }
@@ -344,4 +403,11 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   }
   *out = model;
   return TW_OK;
+}
+
+/* Return the number of results and states of a model that are not released. */
+static int64_t live_results(const TW_MODEL *model) {
+  int64_t own = 1;
+  for (int32_t k = 0; k < PREPARED; k++) own += model->prepared[k] != 0;
+  return __atomic_load_n(&model->holders, __ATOMIC_ACQUIRE) - own;
 }

@@ -72,20 +72,26 @@ static int32_t measure_state(TW_STATE *state, const int64_t *sizes, int64_t *tot
   return TW_OK;
 }
 
+static int32_t fail_state_memory(int64_t bytes, uint64_t misaligned, tw_error *error) {
+  if (misaligned) return fail_alloc_alignment(begin(error), (int64_t)misaligned);
+  return fail_memory(begin(error), bytes, "the state");
+}
+
 static int32_t create_state(TW_MODEL *model, const int64_t *sizes, TW_STATE **out,
                             tw_error *error) {
   int32_t code = check_call(model, error);
   if (code) return code;
   if (!out) return fail_null_state(begin(error));
   *out = 0;
-  TW_STATE *state = model->runtime.alloc(model->runtime.context, sizeof *state, 64);
-  if (!state) return fail_memory(begin(error), sizeof *state, "the state");
+  uint64_t misaligned = 0;
+  TW_STATE *state = take(&model->runtime, sizeof *state, 64, &misaligned);
+  if (!state) return fail_state_memory(sizeof *state, misaligned, error);
   int64_t total = 0;
   code = measure_state(state, sizes, &total, error);
   unsigned char *memory = 0;
   if (!code) {
-    memory = model->runtime.alloc(model->runtime.context, total + 64, 64);
-    if (!memory) code = fail_memory(begin(error), total + 64, "the state");
+    memory = take(&model->runtime, total + 64, 64, &misaligned);
+    if (!memory) code = fail_state_memory(total + 64, misaligned, error);
   }
   if (code) {
     model->runtime.free(model->runtime.context, state);

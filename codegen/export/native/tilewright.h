@@ -1,21 +1,21 @@
-/* The C interface that all exported libraries share, version 1. docs/abi.md describes it.
+/* The C interface that all exported libraries share, version 2. docs/abi.md describes it.
  *
  * Freestanding C11 that requires only <stdint.h>. TILEWRIGHT_STDIO adds a runtime that uses malloc
- * and free, and a file reader. TILEWRIGHT_PTHREADS adds both and a thread pool. */
-#ifndef TILEWRIGHT_H
-#define TILEWRIGHT_H
-
+ * and free, and a file reader. TILEWRIGHT_PTHREADS adds both and a thread pool. Each of the three
+ * parts has its own include guard, so that a later include can add a part. */
 #if defined(TILEWRIGHT_PTHREADS) && !defined(TILEWRIGHT_STDIO)
 #define TILEWRIGHT_STDIO
 #endif
 
+#ifndef TILEWRIGHT_H
+#define TILEWRIGHT_H
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define TW_ABI_VERSION 1
+#define TW_ABI_VERSION 2
 
 /* Flag of a runtime: open does not verify the sha256 of the weights, because the caller has. */
 #define TW_TRUST_WEIGHTS 1
@@ -49,7 +49,8 @@ enum {
   TW_ERROR_PROCESSOR = 17,
   TW_ERROR_INTERNAL = 18,
   TW_ERROR_THREADS = 19,
-  TW_ERROR_STATE = 20
+  TW_ERROR_STATE = 20,
+  TW_ERROR_CANCELED = 21
 };
 
 /* An error. The caller owns it; every function clears it first. */
@@ -87,18 +88,23 @@ typedef struct tw_result {
 
 typedef int32_t (*tw_body)(void *environment, int64_t begin, int64_t end, int64_t worker);
 
-/* The source of memory and threads of a library. open copies it, but not the data of context, which
- * must outlive every model and result. Its functions are called on all threads that call the
- * library. */
+/* The source of memory and threads of a library. open copies the structure. The data of context must
+ * outlive every model, state, and result that was made with it. The functions are called on all
+ * threads that call the library. Fields may be added at the end; a library accepts a larger structure
+ * if the fields that it does not know are zero. */
 typedef struct tw_runtime {
+  int64_t size;    /* sizeof(tw_runtime) */
   int64_t version; /* TW_ABI_VERSION */
   void *context;   /* passed to every function below */
-  void *(*alloc)(void *context, int64_t bytes, int64_t alignment); /* null: out of memory */
+  /* Return memory at a multiple of alignment, or null if out of memory. */
+  void *(*alloc)(void *context, int64_t bytes, int64_t alignment);
   void (*free)(void *context, void *memory);
-  /* Calls body for disjoint ranges that cover 0 .. stop, with worker numbers below threads, and
-   * returns the first result that is not 0. Null: everything runs on the calling thread. */
+  /* Calls body for disjoint ranges that cover 0 .. stop, with worker numbers below threads. Returns 0,
+   * or, to cancel the call, another code without calling body for all ranges; the call then fails
+   * with TW_ERROR_CANCELED. If body returns a code other than 0, the rest may be omitted. Null:
+   * everything runs on the calling thread. */
   int32_t (*parallel)(void *context, tw_body body, int64_t stop, void *environment);
-  int64_t threads;
+  int64_t threads; /* at least 1; if parallel is null, not used and at least 0 */
   uint64_t flags; /* TW_TRUST_WEIGHTS or 0 */
 } tw_runtime;
 
@@ -125,9 +131,19 @@ static inline tw_tensor tw_describe(void *data, int64_t *shape, int32_t ndim, ui
   return t;
 }
 
-#ifdef TILEWRIGHT_STDIO
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+#if defined(TILEWRIGHT_STDIO) && !defined(TILEWRIGHT_STDIO_H)
+#define TILEWRIGHT_STDIO_H
 #include <stdio.h>
 #include <stdlib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 static inline void *tw_stdlib_alloc(void *context, int64_t bytes, int64_t alignment) {
   (void)context;
@@ -141,7 +157,7 @@ static inline void tw_stdlib_free(void *context, void *memory) {
 
 /* Return a runtime that uses the C library's allocator and the calling thread. */
 static inline tw_runtime tw_stdlib_runtime(void) {
-  tw_runtime r = {TW_ABI_VERSION, 0, tw_stdlib_alloc, tw_stdlib_free, 0, 1, 0};
+  tw_runtime r = {sizeof r, TW_ABI_VERSION, 0, tw_stdlib_alloc, tw_stdlib_free, 0, 1, 0};
   return r;
 }
 
@@ -162,13 +178,22 @@ static inline void *tw_read_file(const char *path, int64_t *bytes) {
   if (data) *bytes = size;
   return data;
 }
+
+#ifdef __cplusplus
+}
+#endif
 #endif
 
-#ifdef TILEWRIGHT_PTHREADS
+#if defined(TILEWRIGHT_PTHREADS) && !defined(TILEWRIGHT_PTHREADS_H)
+#define TILEWRIGHT_PTHREADS_H
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* A thread pool. A parallel loop is split into chunks, which the caller and the workers claim one
  * by one. The caller waits for claimed chunks only, never for a worker that the system has not
@@ -388,11 +413,10 @@ static inline tw_pool *tw_pool_open(int64_t threads) {
 
 /* Return a runtime that uses the C library's allocator and the threads of a pool. */
 static inline tw_runtime tw_pool_runtime(tw_pool *p) {
-  tw_runtime r = {TW_ABI_VERSION, p, tw_stdlib_alloc, tw_stdlib_free, tw_pool_parallel,
+  tw_runtime r = {sizeof r, TW_ABI_VERSION, p, tw_stdlib_alloc, tw_stdlib_free, tw_pool_parallel,
                   p->started + 1, 0};
   return r;
 }
-#endif
 
 #ifdef __cplusplus
 }

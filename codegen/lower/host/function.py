@@ -36,10 +36,12 @@ from ....ir.symbolic import (
     maximum,
     substitute,
     to_text,
+    var,
 )
+from ....ir.thread import runtime_table
 from ....target.target import Target
 from ...entry_names import entry_symbol, public_name
-from ...manifest import FunctionSpec, StorageSpec, TensorSpec, UpdateSpec
+from ...manifest import FunctionSpec, StorageSpec, SymbolSpec, TensorSpec, UpdateSpec
 from ...rtlib import layout
 from ...rtlib.plan_table import PlanLayout, plan_table
 from .bindings import NO_MEMORY, Bindings, kernel_symbols
@@ -81,10 +83,15 @@ class FlowFunctions:
 
 @dataclass
 class _MemoryLayout:
-    """The entry symbols in the order of the keys, and the storages."""
+    """The entry symbols in the order of the keys, the storages, and the number of threads.
+
+    ``threads`` is the symbol of the number in the runtime table, which is not a key: the number
+    does not change between the calls of an instance.
+    """
 
     symbols: tuple[Var, ...]
     storages: Storages
+    threads: tuple[Var, ...] = ()
 
     @property
     def records(self) -> PlanLayout:
@@ -117,7 +124,7 @@ def lower_to_host(
     kernels : Mapping of str to HostKernel
         The symbols and scratch of each kernel.
     threads : int
-        The number of workers to reserve scratch for.
+        The number of workers to reserve scratch for; 0: the number in the runtime table.
     target : Target, optional
         The target of the kernels; default: the host.
 
@@ -134,14 +141,16 @@ def lower_to_host(
     context = HostContext(module, func, kernels, target or Target())
     check_ends(context)
     checks, symbols = _entry_checks(context)
+    workers = threads or var("threads", lower=1)
     scratch = {
         b: size
         for b in all_bindings(func.bindings)
         if isinstance(b.right, LaunchKernel)
-        and (size := _scratch(context, b.right, threads)) is not None
+        and (size := _scratch(context, b.right, workers)) is not None
     }
-    storages = assign_storages(func, set(symbols), scratch)
-    memory = _MemoryLayout(symbols, storages)
+    counted = (workers,) if isinstance(workers, Var) and scratch else ()
+    storages = assign_storages(func, {*symbols, *counted}, scratch)
+    memory = _MemoryLayout(symbols, storages, counted)
     results, body, first = _body(context, memory)
     sites = (first, len(context.sites) - 1)
     entry = _entry(context, memory, checks)
@@ -159,7 +168,7 @@ def _entry_checks(context: HostContext) -> tuple[host.Body, tuple[Var, ...]]:
     return tuple(body), symbols
 
 
-def _scratch(context: HostContext, launch: LaunchKernel, threads: int) -> ScratchSize | None:
+def _scratch(context: HostContext, launch: LaunchKernel, threads: Var | int) -> ScratchSize | None:
     """Return the scratch of a launch, of which one version runs."""
     sizes: list[Expr] = []
     temporaries: tuple[tuple[str, Expr], ...] = ()
@@ -227,6 +236,10 @@ def _open_body(context: HostContext, memory: _MemoryLayout) -> None:
     for k, symbol in enumerate(memory.symbols):
         context.emit(host.BindSymbol(symbol, host.Read("i64", KEYS, integer(8 * k))))
         context.bound.add(symbol)
+    for threads in memory.threads:
+        number = host.Read("i64", OWN, integer(runtime_table.THREADS))
+        context.emit(host.BindSymbol(threads, number))
+        context.bound.add(threads)
     context.emit(host.Assign(SINK, host.Read("ptr", CALL, integer(layout.CALL_SINK))))
     for k, param in enumerate(context.function.params):
         if isinstance(param.value.info, TensorInfo):
@@ -353,17 +366,18 @@ def _spec(
     context: HostContext, memory: _MemoryLayout, results: Results, body: tuple[int, int]
 ) -> FunctionSpec:
     func, names = context.function, dict[Var, str]()
-    for symbol in memory.symbols:
+    computed = tuple(s for s in results.symbols() if s not in memory.symbols)
+    for symbol in (*memory.symbols, *computed, *memory.threads):
         names[symbol] = fresh_name(symbol.name, names.values())
     return FunctionSpec(
         name=func.name,
         params=tuple(param_spec(func, p, names) for p in func.params),
-        results=results.specs(),
+        results=results.specs(names),
         sites=tuple(context.sites),
         launches=tuple(context.launches),
         constants=tuple(context.constants),
         libraries=tuple(context.libraries),
-        symbols=tuple(names.values()),
+        symbols=tuple(names[symbol] for symbol in memory.symbols),
         storages=tuple(
             StorageSpec(s.name, to_text(s.size, names), s.first, s.last, _tensors(s, names))
             for s in memory.storages.arena
@@ -380,6 +394,10 @@ def _spec(
             for u in updates_of(context.module, func)
         ),
         body=body,
+        ranges=tuple(
+            SymbolSpec(names[s], s.lower, s.upper, s.multiple_of, s in memory.symbols)
+            for s in (*memory.symbols, *computed)
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ....ir.graph.live_ranges import tensor_bytes
 from ....ir.graph.nodes import GraphFunc, Operand, TensorInfo, Value
 from ....ir.host import nodes as host
-from ....ir.symbolic import Expr
+from ....ir.symbolic import Expr, Var, free_vars, to_text
 from ...manifest import CheckSite, ResultSpec
 from ...rtlib.results import HEADER
 from .context import CALL, HostContext, dtype_code, integer
@@ -84,12 +84,20 @@ class Results:
         """Return the names of the results."""
         return names_of_results(self.function)
 
-    def specs(self) -> tuple[ResultSpec, ...]:
-        """Return the descriptions of the results for the manifest."""
+    def symbols(self) -> tuple[Var, ...]:
+        """Return the symbols in the shapes of the results."""
+        dims = (d for r in self.function.results for d in self.context.tensor(r).shape or ())
+        found = {symbol for dim in dims for symbol in free_vars(dim)}
+        return tuple(sorted(found, key=lambda symbol: symbol.serial))
+
+    def specs(self, names: Mapping[Var, str]) -> tuple[ResultSpec, ...]:
+        """Return the descriptions of the results for the manifest; ``names`` are of symbols."""
         specs: list[ResultSpec] = []
         for name, operand in zip(self.names(), self.function.results, strict=True):
             info: TensorInfo = self.context.tensor(operand)
             rank = len(info.shape or ())
             kind = info.dtype.name
-            specs.append(ResultSpec(name, kind, rank, self.param_of(operand), describe(info)))
+            shape = tuple(to_text(dim, names) for dim in info.shape or ())
+            text = describe(info)
+            specs.append(ResultSpec(name, kind, rank, self.param_of(operand), text, shape))
         return tuple(specs)

@@ -198,8 +198,9 @@ class Runtime(ctypes.Structure):
     """``tw_runtime`` of the header."""
 
     _fields_ = (
-        ("version", ctypes.c_int64), ("context", ctypes.c_void_p), ("alloc", ALLOC), ("free", FREE),
-        ("parallel", ctypes.c_void_p), ("threads", ctypes.c_int64), ("flags", ctypes.c_uint64),
+        ("size", ctypes.c_int64), ("version", ctypes.c_int64), ("context", ctypes.c_void_p),
+        ("alloc", ALLOC), ("free", FREE), ("parallel", ctypes.c_void_p),
+        ("threads", ctypes.c_int64), ("flags", ctypes.c_uint64),
     )  # fmt: skip
 
 
@@ -222,8 +223,9 @@ class Library:
             return libc.aligned_alloc(alignment, -(-size // alignment) * alignment)
 
         self.runtime = Runtime(
-            1, None, ALLOC(allocate), FREE(lambda _, memory: libc.free(memory)), None, 1, 0
-        )
+            ctypes.sizeof(Runtime), 2, None, ALLOC(allocate),
+            FREE(lambda _, memory: libc.free(memory)), None, 1, 0,
+        )  # fmt: skip
         self.model = ctypes.c_void_p()
         self.weights = (directory / "errors.safetensors").read_bytes()
         start = np.zeros(len(self.weights) + 16, np.uint8)

@@ -45,8 +45,47 @@ def test_the_manifest_describes_the_functions(exported):
         "Tensor((n, 24), f32)", "Tensor((n, 40), f32)",
     ]  # fmt: skip
     assert [r["name"] for r in main["results"]] == ["c", "d"]
+    assert [(r["annotation"], r["shape"]) for r in main["results"]] == [
+        ("Tensor((n, 40), f32)", ["n", "40"]), ("Tensor((n,), f32)", ["n"]),
+    ]  # fmt: skip
+    assert [(s["name"], s["lower"], s["upper"]) for s in main["symbols"]] == [("n", 0, None)]
+    assert main["assumptions"] == ["n <= 64"]
     assert [p["access"] for p in accumulate["params"]] == ["in", "inout"]
     assert manifest["features"]
+
+
+DESCRIBED = """
+b = symbols("b", lower=8, upper=64, multiple_of=8)
+n = symbols("n", lower=1)
+
+@graph_func
+def main(x: Tensor[(b, n), f32], k: Prim[i64]):
+    fact(n <= 128, "the longest sequence")
+    y = sum(x, axes=(1,), keepdims=False)
+    found = nonzero(y)
+    return y, found
+"""
+COMMENT = """\
+/* x: Tensor((b, n), f32), in
+ * k: i64, in
+ * result 0: y: Tensor((b,), f32)
+ * result 1: found: Tensor((nonzeros, 1), i64)
+ * 8 <= b <= 64, a multiple of 8
+ * n >= 1
+ * nonzeros >= 0, computed by the call
+ * the program assumes n <= 128 */
+"""
+
+
+def test_the_header_states_shapes_types_ranges_and_assumptions(tmp_path):
+    made = tw.export(tw.parse(DESCRIBED), tmp_path / "made", kind="object", name="m").directory
+    assert COMMENT in (made / "m.h").read_text()
+    (main,) = json.loads((made / "m.json").read_text())["functions"]
+    assert main["results"][1]["shape"] == ["nonzeros", "1"]
+    assert main["symbols"][0] == {
+        "name": "b", "lower": 8, "upper": 64, "multiple_of": 8, "known_at_entry": True,
+    }  # fmt: skip
+    assert main["symbols"][2]["known_at_entry"] is False
 
 
 def test_the_weights_are_safetensors(exported, module):
@@ -96,12 +135,15 @@ def test_a_failed_export_leaves_no_files(module, tmp_path, monkeypatch):
     assert left_behind(tmp_path) == []
 
 
-def test_the_linker_is_missing(module, tmp_path, monkeypatch):
-    link._linker.cache_clear()
+@pytest.mark.parametrize("kind", ["shared", "static", "object", "wasm"])
+def test_the_linker_is_missing(module, tmp_path, monkeypatch, kind):
+    """The error is raised before the program is compiled."""
+    link.linker.cache_clear()
     monkeypatch.setattr(link, "find_spec", lambda _name: None)
+    monkeypatch.setattr("tilewright.codegen.export.package.compile_artifact", None)
     with pytest.raises(LinkerMissingError, match=r"(?s)ziglang.*tilewright\[cross\]"):
-        tw.export(module, tmp_path / "model")
-    link._linker.cache_clear()
+        tw.export(module, tmp_path / "model", kind=kind)
+    link.linker.cache_clear()
     assert left_behind(tmp_path) == []
 
 
@@ -118,6 +160,8 @@ def test_a_name_that_is_not_a_c_identifier(module, tmp_path, name):
         ("tw_pool", "static", "is reserved for"), ("class", "shared", "a Python keyword"),
         ("json", "shared", "would shadow the Python module 'json'"), (3, "shared", "not a valid C"),
         ("numpy", "shared", "would shadow the Python module 'numpy'"),
+        ("torch", "shared", "would shadow the Python module 'torch'"),
+        ("pytest", "shared", "would shadow the Python module 'pytest'"),
     ],
 )  # fmt: skip
 def test_a_reserved_name(module, tmp_path, name, kind, why):
@@ -139,6 +183,13 @@ def {name}(x: Tensor[(n,), f32]):
 def test_a_reserved_function_name(tmp_path, name):
     with pytest.raises(ExportError, match=rf"function name '{name}' is reserved"):
         tw.export(tw.parse(RENAMED.format(name=name)), tmp_path / "model")
+    assert left_behind(tmp_path) == []
+
+
+def test_a_function_name_with_the_symbol_of_another_model(tmp_path):
+    message = "the symbol NAME_b_open, which function 'open' of a model with the name NAME_b has"
+    with pytest.raises(ExportError, match=message):
+        tw.export(tw.parse(RENAMED.format(name="b_open")), tmp_path / "model", name="a")
     assert left_behind(tmp_path) == []
 
 
@@ -259,6 +310,8 @@ ALONE = """
     tw.export(build(), sys.argv[2], name="small")
 """
 AFTER_OTHERS = """
+    import os
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # one core
     symbols = [var(f"v{k}") for k in range(1000)]
     kept = [(a // 3 + 1) * b % 7 for a, b in zip(symbols, symbols[1:])]
     tw.compile(program("m", "n"), target=tw.Target("cpu", threads=3))

@@ -101,6 +101,28 @@ def test_error_codes_of_invalid_calls(copy):
     assert done.stdout.split() == ["1", "3", "2", "4", "0", "1", "1", "6", "9", "1", "1"]
 
 
+HELP = """\
+accumulate(x: 'Tensor((n,), f32)', total: 'Tensor((n,), f32)') -> 'total : Tensor((n,), f32)'
+    Compiled function 'accumulate'.
+
+    Parameters
+    ----------
+    x : Tensor((n,), f32)
+        Read.
+    total : Tensor((n,), f32)
+        Read, and written in place.
+
+    Returns
+    -------
+    total : Tensor((n,), f32)
+        The parameter 'total', written in place.
+
+    Notes
+    -----
+    n is an integer of at least 0
+"""
+
+
 def test_arguments_by_name_and_named_results(module, copy):
     rng = np.random.default_rng(2)
     x, y = (rng.standard_normal((3, width)).astype(np.float32) for width in (24, 40))
@@ -122,8 +144,7 @@ def test_arguments_by_name_and_named_results(module, copy):
     for name, wanted in zip("cd", run_graph(module, (x, y)), strict=True):
         got = np.load(copy.parent / f"{name}.npy")
         np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
-    signature = "accumulate(x: Tensor((n,), f32), total: Tensor((n,), f32))"
-    assert signature in done.stdout
+    assert HELP in done.stdout
     exe = tw.compile(module)
     expected = []
     for arguments, named in [
@@ -222,10 +243,25 @@ def test_a_missing_file(copy):
     assert "the file is missing or not a regular file" in load_error(copy)
 
 
-def test_a_symbolic_link(copy):
-    real = copy.parent / "elsewhere"
-    shutil.move(copy / "libsmall.so", real)
-    (copy / "libsmall.so").symlink_to(real)
+def test_files_that_are_symbolic_links(copy):
+    """Volumes of Kubernetes, caches of models, and build systems consist of links."""
+    store = copy.parent / "store"
+    store.mkdir()
+    for path in list(copy.iterdir()):
+        if path.is_file():
+            shutil.move(path, store / path.name)
+            path.symlink_to(store / path.name)
+    done = plain(copy, "print(load().scores(np.zeros((1, 2), np.float32)).tolist())")
+    assert (done.returncode, done.stdout) == (0, "[[0.5, 0.5]]\n"), done.stderr
+
+
+def test_a_symbolic_link_to_an_altered_file_or_to_none(copy):
+    link, real = copy / "libsmall.so", copy.parent / "elsewhere"
+    shutil.move(link, real)
+    link.symlink_to(real)
+    real.write_bytes(real.read_bytes()[:-1] + b"?")
+    assert "the sha256 differs from that in the manifest" in load_error(copy)
+    real.unlink()
     assert "the file is missing or not a regular file" in load_error(copy)
 
 

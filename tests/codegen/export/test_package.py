@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 
 import tilewright as tw
+from tilewright.ir.dtype import f32
+from tilewright.ir.interpreter import run_graph
+from tilewright.ir.module import Constant
 from tilewright.ir.script import parse
 
 from tests.codegen.export.test_shared import PROGRAMS
@@ -89,6 +92,39 @@ def test_results_without_ml_dtypes_are_bits_and_integers(tmp_path: Path) -> None
         ["int8", [1, -2, 3]],
         ["uint8", [1, 0, 3]],
     ]
+
+
+SHARING = """
+constant("w", (48, 32), f32)
+b = symbols("b", lower=1)
+
+@graph_func
+def prefill(x: Tensor[(b, 32), f32]):
+    t: Tensor[(32, 48), f32] = permute_dims(const("w"), axes=(1, 0))
+    y: Tensor[(b, 48), f32] = matmul(x, t)
+    return y
+
+@graph_func
+def decode(x: Tensor[(b, 32), f32]):
+    t: Tensor[(32, 48), f32] = permute_dims(const("w"), axes=(1, 0))
+    y: Tensor[(b, 48), f32] = matmul(x, t)
+    z: Tensor[(b, 48), f32] = relu(y)
+    return z
+"""
+
+
+def test_two_functions_share_a_weight_that_is_prepared(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((48, 32)).astype(np.float32)
+    module = parse(SHARING, constants={"w": Constant((48, 32), f32, lambda: weight)})
+    exe = tw.compile(module)
+    model = loaded(tw.export(module, tmp_path / "made", name="sharing").directory, "sharing")
+    for batch in (1, 5):
+        x = rng.standard_normal((batch, 32)).astype(np.float32)
+        product = run_graph(module, (x,), function="prefill")[0]
+        for name, wanted in (("prefill", product), ("decode", np.maximum(product, 0))):
+            np.testing.assert_allclose(exe[name](x), wanted, rtol=2e-5, atol=2e-5)
+            assert np.array_equal(getattr(model, name)(x), exe[name](x))
 
 
 def test_a_shared_library_updates_the_state(tmp_path: Path) -> None:

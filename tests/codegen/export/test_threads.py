@@ -80,6 +80,75 @@ def test_more_threads_than_memory_is_reserved_for(directory, program):
     assert "#define product_MOST_THREADS 4\n" in (directory / "product.h").read_text()
 
 
+def test_by_default_the_number_of_threads_does_not_depend_on_the_exporting_machine(tmp_path):
+    """Scratch is reserved for the threads of the runtime, here more than this machine has cores."""
+    folder = tmp_path / "product"
+    for text, name in ((TEXT, "product"), (OTHER, "other")):
+        made = tw.export(tw.parse(text), tmp_path / name, kind="static", name=name).directory
+        for path in made.iterdir():
+            shutil.copy(path, tmp_path)
+    program = build(tmp_path, "program")
+    assert run(program, 17, 3, 4) == "0 wrong, parallel"
+    assert "#define product_MOST_THREADS 65536\n" in (folder / "product.h").read_text()
+
+
+CANCEL = """
+#define TILEWRIGHT_STDIO
+#include "product.h"
+
+static int32_t answer, parts;
+
+/* Run half of the loop, then return the answer; 0: run it all. */
+static int32_t cancel(void *context, tw_body body, int64_t stop, void *environment) {
+  (void)context;
+  parts++;
+  int32_t code = body(environment, 0, answer ? stop / 2 : stop, 0);
+  return code ? code : answer;
+}
+
+int main(void) {
+  enum { SIDE = 300 };
+  static float a[SIDE * SIDE];
+  int64_t bytes, shape[2] = {SIDE, SIDE};
+  void *weights = tw_read_file("product.safetensors", &bytes);
+  tw_runtime runtime = tw_stdlib_runtime();
+  tw_tensor ta = tw_describe(a, shape, 2, 2, 32);
+  product_model *model;
+  tw_result *c;
+  tw_error error;
+  runtime.parallel = cancel;
+  runtime.threads = 2;
+  if (product_open(&runtime, weights, bytes, &model, &error)) return 1;
+  int32_t answers[] = {1, 2, 3, 4, 5, -7, 0};
+  for (int k = 0; k < 7; k++) {
+    answer = answers[k];
+    int32_t code = product_main(model, &ta, &ta, &c, &error);
+    printf("%d %s %d %d\\n", code, error.message, (int)product_live_results(model), c != 0);
+  }
+  tw_release(c);
+  product_close(model);
+  free(weights);
+  return !parts || product_live_models();
+}
+"""
+
+
+def test_a_code_of_the_host_cancels_the_call(directory, tmp_path):
+    """Also a code that the library uses for its own errors."""
+    source, program = tmp_path / "cancel.c", directory / "cancel"
+    source.write_text(CANCEL)
+    library = str(directory / "libproduct.a")
+    run_linker(
+        ["cc", "-Wall", "-Wextra", "-Werror", f"-I{directory}", str(source), library,
+         "-o", str(program)]
+    )  # fmt: skip
+    lines = run(program).splitlines()
+    assert lines.pop() == "0  1 1"
+    for line, answer in zip(lines, (1, 2, 3, 4, 5, -7), strict=True):
+        assert line.startswith("21 function 'main', kernel '")
+        assert line.endswith(f"): 'parallel' of the runtime returned code {answer} 0 0")
+
+
 def test_the_thread_sanitizer_finds_nothing(directory):
     """Every access of the pool is ordered: two and four threads, one and several callers."""
     for name, extra in (("checked", "-U_GNU_SOURCE"), ("checked_cores", "-D_GNU_SOURCE")):

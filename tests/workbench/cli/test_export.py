@@ -40,6 +40,19 @@ def test_existing_directory_is_not_changed(run, matmul: Path, tmp_path: Path) ->
     assert sorted(p.name for p in tmp_path.iterdir()) == ["matmul.tw"]
 
 
+def test_force_replaces_an_earlier_export_only(run, matmul: Path, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    assert run("export", matmul, "-o", made, "--kind", "object").code == 0
+    assert run("export", matmul, "-o", made, "--kind", "static").code == 1
+    assert run("export", matmul, "-o", made, "--kind", "static", "--force").code == 0
+    assert (made / "libmodel.a").is_file()
+    assert not (made / "model.o").exists()
+    ran = run("export", matmul, "-o", tmp_path, "--force")
+    assert ran.code == 1
+    assert "contains 'made', which is not a file of an export" in ran.err
+    assert matmul.is_file()
+
+
 def test_errors_as_json(run, matmul: Path, tmp_path: Path) -> None:
     ran = run("export", matmul, "-o", tmp_path / "made", "--kind", "dylib", "--json")
     assert ran.code == 1

@@ -11,9 +11,21 @@ static void *counted_alloc(void *context, int64_t bytes, int64_t alignment) {
   return tw_stdlib_alloc(context, bytes, alignment);
 }
 
+static int shifted; /* the number of allocations before those that return misaligned addresses */
+
+static void *shifted_alloc(void *context, int64_t bytes, int64_t alignment) {
+  char *memory = counted_alloc(context, bytes + alignment, alignment);
+  return memory && shifted-- <= 0 ? memory + 16 : memory;
+}
+
+static int32_t never_called(void *context, tw_body body, int64_t stop, void *environment) {
+  (void)context, (void)body, (void)stop, (void)environment;
+  return 1;
+}
+
 static void counted_free(void *context, void *memory) {
   taken += memory != 0;
-  tw_stdlib_free(context, memory);
+  tw_stdlib_free(context, (void *)((uintptr_t)memory / 64 * 64));
 }
 
 static void show(const char *name, int32_t code, const tw_error *error) {
@@ -22,8 +34,13 @@ static void show(const char *name, int32_t code, const tw_error *error) {
 }
 
 int main(int argc, char **argv) {
-  tw_runtime runtime = {TW_ABI_VERSION, 0, counted_alloc, counted_free, 0, 1, 0}, other = runtime;
-  small_model *model, *second;
+  tw_runtime runtime = {sizeof runtime, TW_ABI_VERSION, 0, counted_alloc, counted_free, 0, 1, 0};
+  tw_runtime other = runtime;
+  struct {
+    tw_runtime known;
+    int64_t field;
+  } later = {runtime, 0};
+  small_model *model, *second, *shifting;
   tw_error error;
   tw_result *c, *d;
   int64_t bytes, shape[2] = {3, 24}, results[2] = {3, 40}, wrong[2] = {3, 23};
@@ -33,8 +50,36 @@ int main(int argc, char **argv) {
 
   show("no runtime", small_open(0, weights, bytes, &model, &error), &error);
   show("no output", small_open(&runtime, weights, bytes, 0, &error), &error);
-  other.version = 2;
+  other.version = 1;
   show("version", small_open(&other, weights, bytes, &model, &error), &error);
+  other = runtime;
+  other.size = 1;
+  show("size", small_open(&other, weights, bytes, &model, &error), &error);
+  later.known.size = sizeof later;
+  later.field = 5;
+  show("later field", small_open(&later.known, weights, bytes, &model, &error), &error);
+  later.field = 0;
+  show("later size", small_open(&later.known, weights, bytes, &model, &error), &error);
+  small_close(model);
+  other = runtime;
+  other.threads = -3;
+  show("threads -3", small_open(&other, weights, bytes, &model, &error), &error);
+  other.parallel = never_called;
+  other.threads = 0;
+  show("threads 0", small_open(&other, weights, bytes, &model, &error), &error);
+  other.threads = 65537;
+  show("threads 65537", small_open(&other, weights, bytes, &model, &error), &error);
+  other = runtime;
+  other.alloc = shifted_alloc;
+  for (int k = 0, code = 1; code; k++) {
+    shifted = k;
+    given = taken = 0;
+    code = small_open(&other, weights, bytes, &model, &error);
+    if (k < 2) show(k ? "second address" : "first address", code, &error);
+    if (code && (code != TW_ERROR_ALIGNMENT || given != taken)) printf("address %d: %d\n", k, code);
+  }
+  small_close(model);
+  given = taken = 0;
   other = runtime;
   other.alloc = 0;
   show("no alloc", small_open(&other, weights, bytes, &model, &error), &error);
@@ -110,14 +155,28 @@ int main(int argc, char **argv) {
   left = 1;
   show("less memory", small_main(model, &tx, &ty, &c, &d, &error), &error);
   left = INT64_MAX;
+  other = runtime;
+  other.alloc = shifted_alloc;
+  shifted = INT32_MAX;
+  small_open(&other, weights, bytes, &shifting, &error);
+  shifted = 0;
+  show("address of a call", small_main(shifting, &tx, &ty, &c, &d, &error), &error);
+  shifted = INT32_MAX;
+  printf("live models: %d\n", (int)small_live_models());
+  small_close(shifting);
   show("well", small_main(model, &tx, &ty, &c, &d, &error), &error);
+  printf("live results: %d of %d models\n", (int)small_live_results(model), (int)small_live_models());
   tw_release(c);
+  printf("after a release: %d\n", (int)small_live_results(model));
   tw_result *e, *f;
   if (small_main(model, &bad, &ty, &e, &f, 0) != TW_ERROR_DEVICE) printf("no error record\n");
   small_close(model);
+  printf("after close: %d\n", (int)small_live_models());
   tw_release(d); /* after its model */
+  printf("all released: %d\n", (int)small_live_models());
   small_close(second);
   small_close(0);
+  printf("at the end: %d\n", (int)(small_live_models() + small_live_results(0)));
   printf("balance: %d\n", (int)(given - taken));
   free(weights);
   return 0;

@@ -40,6 +40,9 @@ declare <8 x float> @llvm.masked.load.v8f32.p0(ptr, i32, <8 x i1>, <8 x float>)
 declare void @llvm.masked.store.v8f32.p0(<8 x float>, ptr, i32, <8 x i1>)
 declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.smin.i64(i64, i64)
-attributes #0 = { nounwind "target-cpu"="x86-64-v3" "target-features"="" "prefer-vector-width"="256" "min-legal-vector-width"="256" }
+attributes #0 = { nounwind uwtable "target-cpu"="x86-64-v3" "target-features"="" "prefer-vector-width"="256" "min-legal-vector-width"="256" }
 !0 = !{!"llvm.loop.unroll.disable"}
 !1 = distinct !{!1, !0}
+!llvm.module.flags = !{!1000000, !1000001}
+!1000000 = !{i32 8, !"cf-protection-branch", i32 1}
+!1000001 = !{i32 8, !"cf-protection-return", i32 1}

@@ -1,0 +1,72 @@
+"""The public symbols of an exported model, which must differ from all internal symbols."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from ..entry_names import public_name
+from .errors import ExportError
+from .link import NATIVE
+from .states import RESERVED as OF_STATES
+from .tables import Model, symbol_of
+
+_OWN: Final = ("abi_version", "open", "close", "live_models", "live_results")
+_OF_KIND: Final = {
+    "shared": ("pool_parallel", "pool_close"),
+    "wasm": ("alloc", "free", "release", "start"),
+}
+_INCLUDED: Final = re.compile(r'^#include "(\w+\.c)"$', re.MULTILINE)
+_IGNORED: Final = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
+"""String literals and comments."""
+
+
+def public_symbols(model: Model, kind: str) -> tuple[str, ...]:
+    """Return the symbols that a library of a kind exports."""
+    of_states = (
+        sorted(n for n in OF_STATES if n.startswith("state_")) if model.states.params else ()
+    )
+    own = (*_OWN, *_OF_KIND.get(kind, ()), *of_states)
+    return (*(f"{model.name}_{n}" for n in own), *(symbol_of(model, f) for f in model.public))
+
+
+def check_symbols(model: Model, source: str, linked: Collection[str] = ()) -> None:
+    """Check that the public functions do not have names that the C file of the model uses itself.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    source : str
+        The C file without the definitions of the public functions.
+    linked : Collection of str
+        The symbols of other objects, if they keep their names.
+
+    Raises
+    ------
+    ExportError
+        If one has.
+
+    Examples
+    --------
+    A model ``put`` cannot have a function ``shape``, because the writer of error messages has a
+    function ``put_shape``.
+    """
+    used = _identifiers((source, *(_native(name) for name in _INCLUDED.findall(source))))
+    for spec in model.public:
+        symbol = symbol_of(model, spec)
+        if symbol in used or symbol in linked:
+            raise ExportError(
+                f"function {public_name(spec.name)!r} of model {model.name!r} would have the "
+                f"symbol {symbol!r}, which the exported library uses itself",
+                hint="choose another name for the model or the function",
+            )
+
+
+def _native(name: str) -> str:
+    return (NATIVE / name).read_text(encoding="utf-8")
+
+
+def _identifiers(texts: Iterable[str]) -> set[str]:
+    return {w for text in texts for w in re.findall(r"[A-Za-z_]\w*", _IGNORED.sub(" ", text))}

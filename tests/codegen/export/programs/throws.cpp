@@ -1,0 +1,41 @@
+/* A function parallel that throws an exception through the library in every second call. */
+#define TILEWRIGHT_STDIO
+#include "product.h"
+#include <stdexcept>
+
+static bool throwing;
+
+static int32_t parallel(void *, tw_body body, int64_t stop, void *environment) {
+  if (throwing) throw std::runtime_error("host");
+  return body(environment, 0, stop, 0);
+}
+
+int main() {
+  enum { SIDE = 300, CALLS = 40 };
+  static float a[SIDE * SIDE];
+  int64_t bytes, shape[2] = {SIDE, SIDE};
+  void *weights = tw_read_file("product.safetensors", &bytes);
+  tw_runtime runtime = tw_stdlib_runtime();
+  tw_tensor t = tw_describe(a, shape, 2, 2, 32);
+  product_model *model;
+  tw_result *c;
+  int caught = 0, returned = 0;
+  runtime.parallel = parallel;
+  runtime.threads = 2;
+  if (product_open(&runtime, weights, bytes, &model, nullptr)) return 1;
+  for (int k = 0; k < CALLS; k++) {
+    throwing = k % 2;
+    try {
+      if (product_main(model, &t, &t, &c, nullptr)) return 2;
+      tw_release(c);
+      returned++;
+    } catch (const std::runtime_error &) {
+      caught++;
+    }
+  }
+  product_close(model);
+  printf("%d calls, %d caught, %d returned, %d models\n", +CALLS, caught, returned,
+         (int)product_live_models());
+  free(weights);
+  return 0;
+}
