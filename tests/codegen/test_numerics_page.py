@@ -213,6 +213,27 @@ def _added(x: np.ndarray, wide: np.ndarray) -> None:
         assert (error <= terms * U * sizes).all()
 
 
+def _scattered(x: np.ndarray, wide: np.ndarray) -> None:
+    count = x.shape[1]
+    at = np.random.default_rng(3).integers(0, 7, count)
+    rows = np.broadcast_to(at, x.shape).copy()
+    terms = np.bincount(at, minlength=9) + 2
+    zeros = np.zeros((17, 9), np.float32)
+    for reduction in ("sum", "mean", "max", "min"):
+        form = {"axis": 1, "reduction": reduction, "include_self": False}
+        reference = get_operator("scatter_reduce").reference
+        exact = np.asarray(reference((zeros.astype(np.float64), rows, wide), form))
+        error = np.abs(run_operator("scatter_reduce", zeros, rows, x, **form) - exact)
+        sizes = np.asarray(reference((zeros.astype(np.float64), rows, np.abs(wide)), form))
+        limit = 0 if reduction in ("max", "min") else terms * U * sizes
+        assert (error <= limit).all()
+    small, ones = np.exp(x / 90), np.ones((17, 9), np.float32)
+    exact = np.ones((17, 9))
+    np.multiply.at(exact, (slice(None), at), small.astype(np.float64))
+    found = run_operator("scatter_reduce", ones, rows, small, axis=1, reduction="mul")
+    assert (np.abs(found - exact) <= terms * U * exact).all()
+
+
 def _prod(x: np.ndarray, wide: np.ndarray) -> None:
     small = np.exp(x[:, :40] / 9).astype(np.float32)
     exact = small.astype(np.float64).prod(1)
@@ -290,6 +311,7 @@ def _logs_so_far(x: np.ndarray, wide: np.ndarray) -> None:
 CHECKS: dict[str, Callable[[np.ndarray, np.ndarray], None]] = {
     "sum": _sums, "matmul": _products, "grouped_matmul": _grouped, "cumsum": _running,
     "cumprod": _products_so_far, "logcumsumexp": _logs_so_far, "index_add": _added, "prod": _prod,
+    "scatter_reduce": _scattered,
     "conv": _convolved, "avg_pool": _averaged,
     "silu": _silu, "gelu": _gelu, "power": _power, "softmax": _softmax, "log_softmax": _log_softmax,
     "layer_norm": _norms, "quantize_linear": _quantized, "dequantize_linear": _dequantized,
