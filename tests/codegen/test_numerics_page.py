@@ -66,7 +66,7 @@ def test_operators_have_one_bound() -> None:
     }  # fmt: skip
     integer = {
         "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clz", "ctz", "logical_not",
-        "popcount",
+        "popcount", "random_bits",
     }  # fmt: skip
     assert set(plain) | set(compound) | exact | integer == set(OPERATORS)
 

@@ -75,6 +75,8 @@ def _checked(name: str, most: int) -> Result:
         expected = calls.results()
     except Exception as error:  # noqa: BLE001 - PyTorch has no common class of errors
         return Result("unreachable", f"PyTorch: {_text(error)}")
+    if any(x.layout != torch.strided for x in (*calls.inputs, *expected)):
+        return Result("unreachable", "a tensor is sparse", len(given))
     if not expected:
         return Result("unreachable", "no tensor is a result", len(given))
     found = _compared(name, calls, expected)

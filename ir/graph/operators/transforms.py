@@ -65,7 +65,7 @@ class DFT(Operator):
     Examples
     --------
     >>> DFT().reference((np.array([1.0, 2.0, 4.0]),), {"form": "half"}).round(3)
-    array([ 7. +0.j   , -2. +1.732j])
+    array([ 7.+0.j   , -2.+1.732j])
     """
 
     name = "dft"

@@ -43,4 +43,13 @@ def transform_cases() -> list[Case]:
     ]  # fmt: skip
 
 
-ATEN_CASES = [*scatter_cases(), *transform_cases()]
+def random_cases() -> list[Case]:
+    """Return draws of several streams and shapes."""
+    return [
+        Case("random_bits", (("n", 3, "m"),), at=EMPTY),
+        Case("random_bits", (("n*m",),), {"seed": (1 << 63) - 1}),
+        Case("random_bits", ((),), {"seed": 7}),
+    ]
+
+
+ATEN_CASES = [*scatter_cases(), *transform_cases(), *random_cases()]
