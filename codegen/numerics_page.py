@@ -61,6 +61,15 @@ OPERATOR_BOUNDS: Final = (
         ("index_add", "scatter_add"),
         "(k + 1) u S for k updates of an element, with S the sum of absolute values",
     ),
+    OperatorBound(
+        ("scatter_reduce",),
+        "(k + 2) u S for k updates of an element, with S the sum, mean, or product of absolute "
+        "values; `max` and `min` are exact",
+    ),
+    OperatorBound(
+        ("dft",),
+        "(4 n + 4) u S for n elements, with S the sum of the absolute values of the elements",
+    ),
     OperatorBound(("prod",), "n u P, with P the exact result"),
     OperatorBound(("silu",), "3 ulp"),
     OperatorBound(("gelu",), "4 u abs(x)"),

@@ -58,10 +58,11 @@ def topk(  # noqa: PLR0917  # the order of PyTorch
 @aten("nonzero")
 def nonzero(t: TorchContext, x: Imported) -> Imported:
     """Import the indices of the elements that are not zero; PyTorch names their number."""
-    return _nonzero(t, x, t.symbols.size(t.node.meta["val"].shape[0]))
+    return sized_nonzero(t, x, t.symbols.size(t.node.meta["val"].shape[0]))
 
 
-def _nonzero(t: Emitter, x: Imported, count: Expr) -> Imported:
+def sized_nonzero(t: Emitter, x: Imported, count: Expr) -> Imported:
+    """Return the indices of the elements that are not zero; there are ``count`` of them."""
     info = TensorInfo((count, as_expr(x.rank)), i64)
     return t.tensor(t.builder.match_cast(t.emit("nonzero", t.plain(x)), info, name="indices"))
 
@@ -101,7 +102,7 @@ def onnx_topk(t: OnnxContext) -> list[Imported]:
 @onnx_op("NonZero")
 def onnx_nonzero(t: OnnxContext) -> Imported:
     """Import NonZero, whose result is transposed."""
-    found = _nonzero(t, t.input(0), var("nonzeros", lower=0))
+    found = sized_nonzero(t, t.input(0), var("nonzeros", lower=0))
     return permute(t, found, (1, 0))
 
 

@@ -30,6 +30,7 @@ class TorchContext(Emitter):
         self.symbols = symbols
         self.tensors = TorchConstants(self)
         self.node: Any = None
+        self.streams = 0
 
     @property
     def operator(self) -> str:

@@ -152,17 +152,17 @@ def scatter(
     t: TorchContext, x: Imported, dim: int, indices: Imported, values: OperandLike, **options: Any
 ) -> Imported:
     """Import the write of elements by index, or their addition."""
-    reduction = options.get("reduce")
-    if reduction not in (None, "add"):
-        raise UnsupportedFormError(
-            f"scatter with reduce={reduction!r} is not supported; only reduce='add' is"
-        )
+    reduction: str | None = options.get("reduce")
     updates = convert(t, t.number(values, x.dtype), x.dtype)
     if not updates.rank:
         updates = expand(t, updates, indices.shape)
-    return _scattered(
-        t, "scatter_add" if reduction else "scatter_elements", x, dim, indices, updates
-    )
+    if reduction is None:
+        return _scattered(t, "scatter_elements", x, dim, indices, updates)
+    return scatter_reduce(t, x, dim, indices, updates, _REDUCTIONS.get(reduction, reduction))
+
+
+_REDUCTIONS = {"add": "sum", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+"""The names of reductions by their names in PyTorch."""
 
 
 @aten("scatter_add")
@@ -178,24 +178,38 @@ def scatter_reduce(  # noqa: PLR0917  # the order of PyTorch
     t: TorchContext, x: Imported, dim: int, indices: Imported, values: Imported, reduce: str,
     include_self: bool = True,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
-    """Import the addition of elements by index."""
-    if reduce != "sum" or not include_self:
-        raise UnsupportedFormError(
-            f"scattering with reduce={reduce!r} and include_self={include_self} is not "
-            "supported; only reduce='sum' with include_self=True is"
-        )
-    return _scattered(t, "scatter_add", x, dim, indices, values)
+    """Import the combination of elements by index."""
+    if reduce == "sum" and include_self:
+        return _scattered(t, "scatter_add", x, dim, indices, values)
+    reduction = _REDUCTIONS.get(reduce, reduce)
+    form = {"reduction": reduction, "include_self": include_self}
+    return _scattered(t, "scatter_reduce", x, dim, indices, values, **form)
+
+
+@aten("index_reduce")
+def index_reduce(  # noqa: PLR0917  # the order of PyTorch
+    t: TorchContext, x: Imported, dim: int, indices: Imported, values: Imported, reduce: str,
+    *, include_self: bool = True,
+) -> Imported:  # fmt: skip
+    """Import the combination of slices by index."""
+    axis = axis_of(dim, x.rank)
+    row = reshape(t, indices, tuple(-1 if k == axis else 1 for k in range(x.rank)))
+    return scatter_reduce(t, x, dim, expand(t, row, values.shape), values, reduce, include_self)
 
 
 def _scattered(  # noqa: PLR0917
-    t: TorchContext, op: str, x: Imported, dim: int, indices: Imported, updates: Imported
-) -> Imported:
+    t: TorchContext, op: str, x: Imported, dim: int, indices: Imported, updates: Imported,
+    **form: Any,
+) -> Imported:  # fmt: skip
     """Return a scatter of the first updates, as many as there are indices in each dimension."""
     for axis, size in enumerate(indices.shape):
         if updates.shape[axis] != size:
             updates = slice_exact(t, updates, axis, (as_expr(0), size))
+    if not x.rank:  # PyTorch accepts scalars as vectors of one element
+        x, indices, updates = (reshape(t, v, (1,)) for v in (x, indices, updates))
+        return reshape(t, _scattered(t, op, x, dim, indices, updates, **form), ())
     args = (t.plain(x), t.plain(indices), t.plain(updates))
-    return t.apply(op, *args, axis=axis_of(dim, x.rank))
+    return t.apply(op, *args, axis=axis_of(dim, x.rank), **form)
 
 
 @aten("slice_scatter")

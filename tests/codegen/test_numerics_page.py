@@ -66,7 +66,7 @@ def test_operators_have_one_bound() -> None:
     }  # fmt: skip
     integer = {
         "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clz", "ctz", "logical_not",
-        "popcount",
+        "popcount", "random_bits",
     }  # fmt: skip
     assert set(plain) | set(compound) | exact | integer == set(OPERATORS)
 
@@ -134,7 +134,8 @@ def run_operator(op: str, *arrays: np.ndarray, **attributes: Any) -> np.ndarray:
     ]
     module = Module().with_functions(b.finish([b.emit(op, *params, **attributes)]))
     run: Any = tilewright.compile(module, target="cpu")
-    return np.asarray(run(*arrays)).astype(np.float64)
+    found = np.asarray(run(*arrays))
+    return found.astype(np.complex128 if found.dtype.kind == "c" else np.float64)
 
 
 U = 2.0**-24
@@ -211,6 +212,33 @@ def _added(x: np.ndarray, wide: np.ndarray) -> None:
     for op, indices in (("index_add", at), ("scatter_add", rows)):
         error = np.abs(run_operator(op, zeros, indices, x, axis=1) - exact)
         assert (error <= terms * U * sizes).all()
+
+
+def _scattered(x: np.ndarray, wide: np.ndarray) -> None:
+    count = x.shape[1]
+    at = np.random.default_rng(3).integers(0, 7, count)
+    rows = np.broadcast_to(at, x.shape).copy()
+    terms = np.bincount(at, minlength=9) + 2
+    zeros = np.zeros((17, 9), np.float32)
+    for reduction in ("sum", "mean", "max", "min"):
+        form = {"axis": 1, "reduction": reduction, "include_self": False}
+        reference = get_operator("scatter_reduce").reference
+        exact = np.asarray(reference((zeros.astype(np.float64), rows, wide), form))
+        error = np.abs(run_operator("scatter_reduce", zeros, rows, x, **form) - exact)
+        sizes = np.asarray(reference((zeros.astype(np.float64), rows, np.abs(wide)), form))
+        limit = 0 if reduction in ("max", "min") else terms * U * sizes
+        assert (error <= limit).all()
+    small, ones = np.exp(x / 90), np.ones((17, 9), np.float32)
+    exact = np.ones((17, 9))
+    np.multiply.at(exact, (slice(None), at), small.astype(np.float64))
+    found = run_operator("scatter_reduce", ones, rows, small, axis=1, reduction="mul")
+    assert (np.abs(found - exact) <= terms * U * exact).all()
+
+
+def _spectra(x: np.ndarray, wide: np.ndarray) -> None:
+    exact = np.fft.rfft(wide)
+    error = np.abs(run_operator("dft", x, form="half") - exact)
+    assert (error <= (4 * x.shape[1] + 4) * U * np.abs(wide).sum(1, keepdims=True)).all()
 
 
 def _prod(x: np.ndarray, wide: np.ndarray) -> None:
@@ -290,6 +318,7 @@ def _logs_so_far(x: np.ndarray, wide: np.ndarray) -> None:
 CHECKS: dict[str, Callable[[np.ndarray, np.ndarray], None]] = {
     "sum": _sums, "matmul": _products, "grouped_matmul": _grouped, "cumsum": _running,
     "cumprod": _products_so_far, "logcumsumexp": _logs_so_far, "index_add": _added, "prod": _prod,
+    "scatter_reduce": _scattered, "dft": _spectra,
     "conv": _convolved, "avg_pool": _averaged,
     "silu": _silu, "gelu": _gelu, "power": _power, "softmax": _softmax, "log_softmax": _log_softmax,
     "layer_norm": _norms, "quantize_linear": _quantized, "dequantize_linear": _dequantized,

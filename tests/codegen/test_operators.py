@@ -16,7 +16,8 @@ from tilewright.ir.graph.operators import get_operator
 from tilewright.ir.module import Module
 from tilewright.ir.symbolic import as_expr
 
-from tests.ir.graph.cases import CASES, Case, T
+from tests.ir.graph.case_table import Case, T
+from tests.ir.graph.cases import CASES
 from tests.ir.graph.test_operators import Program, close, flat
 
 pytestmark = pytest.mark.slow

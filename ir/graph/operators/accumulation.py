@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...loop.nodes import Binary, Buffer, IterKind, Load, Stmt, Store
+from ...loop.combiners import Combiner
+from ...loop.nodes import Binary, Buffer, Element, IterKind, Load, Stmt, Store
 from ...symbolic import Expr, SymInt
 from ..nodes import Operand
 from .composition import Composer
@@ -182,8 +183,19 @@ def _added(x: Array, target: tuple[Any, ...], updates: Array) -> Array:
 
 
 def _add(low: Lowering, out: Buffer, target: tuple[Expr, ...], iters: tuple[Expr, ...]) -> Stmt:
-    update = cast_to(out.dtype, low.sources[2](*iters))
-    return Store(out, target, Binary("add", Load(out, target), update))
+    return combined(out, target, cast_to(out.dtype, low.sources[2](*iters)))
+
+
+def combined(
+    out: Buffer, target: tuple[Expr, ...], update: Element, combiner: Combiner = "add"
+) -> Stmt:
+    """Return the store of an element combined with an update."""
+    return Store(out, target, Binary(combiner, Load(out, target), update))
+
+
+def update_kinds(shape: tuple[Expr, ...], axis: int) -> list[tuple[SymInt, IterKind]]:
+    """Return the iteration variables of updates: several along the axis may have one target."""
+    return [(d, "reduce" if k == axis else "spatial") for k, d in enumerate(shape)]
 
 
 def _define(
@@ -191,9 +203,7 @@ def _define(
 ) -> None:
     """Define the block of the sums; 16-bit floats use a temporary."""
     x, out, wide = low.sources[0], low.out, accumulator(low.out.dtype)
-    kinds: list[tuple[SymInt, IterKind]] = [
-        (d, "reduce" if k == axis else "spatial") for k, d in enumerate(shape)
-    ]
+    kinds = update_kinds(shape, axis)
     if wide == out.dtype:
         low.copy_first()
         low.builder.block(kinds, lambda *i: body(out, *i), name=name)
@@ -201,5 +211,10 @@ def _define(
     sums = low.builder.temporary("sums", out.shape, wide)
     low.builder.compute(sums, lambda *i: cast_to(wide, x(*i)), name="copy")
     low.builder.block(kinds, lambda *i: body(sums, *i), name=name)
-    read = buffer_source(sums)
+    round_to_result(low, sums)
+
+
+def round_to_result(low: Lowering, wide: Buffer) -> None:
+    """Define a block that converts the elements of a wider buffer to the result."""
+    out, read = low.out, buffer_source(wide)
     low.builder.compute(out, lambda *i: cast_to(out.dtype, read(*i)), name="rounded")

@@ -21,7 +21,8 @@ from tilewright.ir.symbolic import Expr, Var, as_expr, evaluate, parse_expr, var
 from tilewright.ir.verify import verify
 from tilewright.schedules import Schedule
 
-from tests.ir.graph.cases import CASES, Case, T
+from tests.ir.graph.case_table import Case, T
+from tests.ir.graph.cases import CASES
 
 
 class Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,13 @@ def spread(x: Any, i: Any) -> Any:
     y[:, i[:1, :1] % 2, i[:2, 2:3]] = x[:, :2, None] * 2
     y[i[:2, :1] % 2] = 7
     return y.index_put((i[:, 0] % 3, i[:, 1] * 0, i[:, 2] % 2), x[:, 0], accumulate=True)
+
+
+def means_by_index(x: Any, i: Any) -> Any:
+    """Replace columns by means; PyTorch warns that the function may change."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return x.index_reduce(1, i[0] // 2, x, "mean", include_self=False)
 
 
 def stepped(x: Any) -> Any:
@@ -164,6 +172,22 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "powers of integers": lambda _, i: (i - 2) ** 3 + i**0 + i**1 + (i.int() - 9) ** 30,
     "scatter": lambda x, i: x.scatter(1, i[:, :1], x[:, :1] * 9),
     "scatter of the first updates": lambda x, i: x.scatter_add(1, i[:2, :3], x * 9),
+    "scatters with reductions": lambda x, i: torch.stack(
+        [
+            x.scatter_reduce(1, i // 2, x * 3, reduce, include_self=kept)
+            for reduce in ("sum", "prod", "mean", "amax", "amin")
+            for kept in (True, False)
+        ]
+    ),
+    "scatters of integers with reductions": lambda _, i: torch.stack(
+        [
+            i.scatter_reduce(1, i // 2, i * 3 - 5, reduce, include_self=kept)
+            for reduce in ("sum", "prod", "mean", "amax", "amin")
+            for kept in (True, False)
+        ]
+    ),
+    "products by index": lambda x, i: x.scatter(1, i[:, :2], 9.0, reduce="multiply"),
+    "means of slices by index": means_by_index,
     "slice scatter": lambda x, _: torch.slice_scatter(x, x[:, 1:3], 1, 0, 2),
     "sums": lambda x, _: x.sum() + x.sum(0) + x.sum(-1, keepdim=True) + x.sum((0, 1)),
     "sum of integers": lambda _, i: i.int().sum(1) + (i > 1).sum(1),
@@ -286,12 +310,6 @@ REJECTED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
         "expected a floating-point or complex dtype, got i64 at operand 'x' of power",
     ),
     "norm of order 3": (lambda x, _: torch.linalg.vector_norm(x, ord=3), "order 3"),
-    "accumulating": (
-        lambda x, _: torch.scatter_reduce(
-            x, 0, torch.zeros((1, 4), dtype=torch.int64), x[:1, :4], "amax"
-        ),
-        "scattering with reduce='amax'",
-    ),
 }
 
 

@@ -30,6 +30,7 @@ CHANGES = {
     "index_copy": "index_copy(s, at, x, axis=0, wrap=True)",
     "index_add": "index_add(s, at, x, axis=0, wrap=True)",
     "scatter_add": "scatter_add(s, rows, x, axis=0)",
+    "scatter_reduce": "scatter_reduce(s, rows, x, include_self=False)",
     "scatter_elements": "scatter_elements(s, rows, x, axis=0)",
 }
 
