@@ -44,6 +44,12 @@ class MalformedModelError(TilewrightError):
     title = "Malformed ONNX model"
 
 
+class UnsupportedTypeError(MalformedModelError):
+    """A value of an ONNX model whose type has no counterpart in programs."""
+
+    title = "Unsupported ONNX type"
+
+
 class ExternalDataError(TilewrightError):
     """External data of a model that is missing, truncated, or outside of the model's folder."""
 
@@ -183,7 +189,7 @@ def is_onnx_dtype(number: int) -> bool:
 def onnx_dtype(number: int, where: str) -> DType:
     """Return the dtype of an ONNX element type number."""
     if number not in _DTYPES:
-        raise MalformedModelError(
+        raise UnsupportedTypeError(
             f"ONNX element type {number} is not supported",
             where=where,
             hint=f"supported dtypes: {', '.join(map(str, _DTYPES.values()))}",

@@ -25,6 +25,7 @@ from .onnx_file import (
     DEFAULT_DOMAINS,
     MalformedModelError,
     OnnxFile,
+    UnsupportedTypeError,
     initializer,
     is_onnx_dtype,
     onnx_dtype,
@@ -209,7 +210,7 @@ class _Translator:
             self._check_new(value.name, "input")
             tensor = value.type.tensor_type
             if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
-                raise MalformedModelError(
+                raise UnsupportedTypeError(
                     "the input of the ONNX model is not a tensor of known rank",
                     where=f"input {value.name!r}",
                     hint="declare the input as a tensor with a shape; dimensions may be symbols",

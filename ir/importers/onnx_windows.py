@@ -13,7 +13,7 @@ from .onnx_context import OnnxContext, onnx_op
 from .shaping import axis_of, expand_dims, permute, reshape
 from .tensors import Imported
 from .unsupported import UnsupportedFormError
-from .windows import padded, with_bias
+from .windows import with_bias
 
 
 def _integers(c: OnnxContext, name: str, count: int, default: int) -> tuple[int, ...]:
@@ -276,34 +276,6 @@ def local_response(c: OnnxContext) -> Imported:
         return elementwise(c, "divide", [image, _power(c, base, beta)])
 
     return rounded_once(c, compute, x)
-
-
-@onnx_op("Pad")
-def pad(c: OnnxContext) -> Imported:
-    """Import padding; negative numbers remove elements."""
-    x = c.input(0)
-    if c.opset < 11:
-        widths = [as_expr(n) for n in c.attributes.get("pads") or c.attributes["paddings"]]
-        number: float | int = float(c.attributes.get("value", 0.0))
-        axes = list(range(x.rank))
-    else:
-        widths = list(c.values(c.input(1)))
-        number = _number(c, c.optional(2), x)
-        given = c.optional(3)
-        axes = [axis_of(a, x.rank) for a in (range(x.rank) if given is None else c.fixed(given))]
-    before, after = [as_expr(0)] * x.rank, [as_expr(0)] * x.rank
-    for k, axis in enumerate(axes):
-        before[axis], after[axis] = widths[k], widths[k + len(axes)]
-    mode = c.attributes.get("mode", "constant")
-    return padded(c, x, (before, after), number, mode)
-
-
-def _number(c: OnnxContext, value: Imported | None, x: Imported) -> float | int:
-    """Return the number that padding has, 0 by default; it must be a constant."""
-    if value is None:
-        return 0
-    (number,) = c.floats(value)
-    return float(number) if x.dtype.is_inexact else int(number)
 
 
 @onnx_op("DepthToSpace", "SpaceToDepth")

@@ -93,7 +93,7 @@ def unique(
 @onnx_op("TopK")
 def onnx_topk(t: OnnxContext) -> list[Imported]:
     """Import TopK; elements are sorted in any case."""
-    (count,) = t.values(t.input(1))
+    (count,) = t.sizes(t.input(1))
     largest = bool(t.integer("largest", 1))
     return _topk(t, t.input(0), count, t.integer("axis", -1), largest=largest)
 

@@ -59,3 +59,16 @@ def node_cases(*files: str, opset: int = 22) -> dict[str, NodeCase]:
         finally:
             module.expect = kept
     return found
+
+
+def interpreted(case: NodeCase, rtol: float = 1e-3, atol: float = 1e-7) -> None:
+    """Import a case, and compare the results of the interpreter with those of ONNX."""
+    from tilewright.ir.importers import from_onnx
+    from tilewright.ir.interpreter.graph import run_graph
+
+    found = run_graph(from_onnx(case.model()), list(case.inputs))
+    for have, want in zip(found, case.outputs, strict=True):
+        if want.dtype.kind in "biu":
+            np.testing.assert_array_equal(have, want, strict=True)
+        else:
+            np.testing.assert_allclose(have, want, rtol=rtol, atol=atol, strict=True)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.errors import UnsupportedOperatorsError
 from tilewright.ir.importers import from_onnx
 from tilewright.ir.importers.onnx_file import newest_opset
 from tilewright.ir.interpreter.graph import run_graph
@@ -98,13 +97,16 @@ def test_the_attributes_of_old_opsets(text: str) -> None:
     np.testing.assert_array_equal(found, OLD[text](x))
 
 
-def test_a_resize_of_a_symbolic_axis_is_rejected_by_name() -> None:
+def test_a_resize_of_a_symbolic_axis_interpolates_each_size() -> None:
     from onnx import parser
 
     text = '<ir_version: 8, opset_import: ["" : 18]> g (float[1, 1, n] x) => (float[1, 1, m] y)'
     text += " <float[3] s = {1.0, 1.0, 2.0}> { y = Resize(x, , s) }"
-    with pytest.raises(UnsupportedOperatorsError, match="symbolic size n is not supported"):
-        from_onnx(parser.parse_model(text))
+    module = from_onnx(parser.parse_model(text))
+    for size in (1, 2, 5):
+        x = np.arange(size, dtype=np.float32).reshape(1, 1, size)
+        (found,) = run_graph(module, [x])
+        np.testing.assert_array_equal(found, x.repeat(2, 2), strict=True)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
