@@ -197,7 +197,7 @@ class Formula:
     def call(self, op: str, *others: Formula, **attributes: int | str | bool) -> Formula:
         """Apply an operator that is not element-wise to materialized tensors."""
         operands = [self.e.plain(f.x) for f in (self, *others)]
-        return self._of(self.e.apply(op, *operands, **attributes))
+        return self._of(self.e.tensor(self.e.emit(op, *operands, name=None, **attributes)))
 
     def __matmul__(self, other: Formula) -> Formula:
         """Return the matrix product."""

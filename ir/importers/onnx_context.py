@@ -18,6 +18,7 @@ from ..module import Array
 from ..symbolic import Expr, const_value, to_text
 from .elementwise import convert
 from .emitter import Emitter
+from .onnx_file import DEFAULT_DOMAINS
 from .tensors import Imported, TensorSequence, Uniform
 from .unsupported import UnsupportedFormError
 
@@ -209,7 +210,12 @@ _F = TypeVar("_F", bound=Handler)
 _HANDLERS: dict[str, Handler] = {}
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType(_HANDLERS)
-"""The import handlers by ONNX operator name."""
+"""The import handlers by ONNX operator name, which follows the name of other domains."""
+
+
+def handler_key(node: Any) -> str:
+    """Return the name that the handler of a node is registered under, with other domains."""
+    return node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
 
 
 def onnx_op(*names: str) -> Callable[[_F], _F]:

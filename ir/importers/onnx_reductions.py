@@ -83,7 +83,10 @@ def norm_reduction(c: OnnxContext) -> Imported:
     """Import a norm, or the logarithm of a sum; without axes, it is over all dimensions."""
 
     def compute(x: Imported, axes: _Axes) -> Imported:
-        return rounded_once(c, lambda y: _norm(c, y, axes), x)
+        def norm(wide: Imported) -> Imported:
+            return _norm(c, wide, axes)
+
+        return rounded_once(c, norm, x)
 
     return _over_axes(c, 18, compute)
 

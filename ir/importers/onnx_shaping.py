@@ -9,7 +9,19 @@ from typing import Final
 import numpy as np
 
 from ..dtype import f32, f64, from_numpy, i64
-from ..symbolic import Expr, as_expr, const_value, eq, is_proved, maximum, product, to_text, total
+from ..symbolic import (
+    Expr,
+    as_expr,
+    ceildiv,
+    const_value,
+    eq,
+    is_proved,
+    maximum,
+    minimum,
+    product,
+    to_text,
+    total,
+)
 from .elementwise import convert, where
 from .formulas import Formula, positions
 from .indexing import gather, index, take
@@ -180,9 +192,9 @@ def _split_sizes(c: OnnxContext, whole: Expr) -> Sequence[Expr]:
     count = c.integer("num_outputs", len(c.node.output))
     known = const_value(whole)
     if known is None:
-        raise UnsupportedFormError(
-            f"a split into {count} equal parts needs a constant size, got {to_text(whole)}"
-        )
+        part = ceildiv(whole, count)
+        starts = [minimum(part * k, whole) for k in range(count)] + [whole]
+        return [b - a for a, b in pairwise(starts)]
     part = -(-known // count)
     sizes = [max(0, min(part, known - k * part)) for k in range(count)]
     if sizes[-1] != part and "num_outputs" not in c.attributes:
@@ -277,7 +289,7 @@ def range_(c: OnnxContext) -> Imported:
     bounds = [c.elements(convert(c, reshape(c, c.input(k), ()), i64)) for k in range(3)]
     if not dtype.is_integer or None in bounds:
         return _range_of_data(c).x
-    (start,), (stop,), (step,) = (b or () for b in bounds)
+    start, stop, step = (b[0] for b in bounds if b)
     if const_value(step) != 1:
         return c.apply("arange", (start, stop, step), dtype=dtype.name)
     length = stop - start

@@ -90,6 +90,14 @@ def test_a_difference_is_described(found, expected, text: str) -> None:
     assert text in suite.difference(found, expected, 1e-3, 1e-7)
 
 
+def test_a_difference_of_one_unit_of_the_largest_number_is_rounding() -> None:
+    expected = np.array([0.0, 4.0], np.float32)
+    assert suite.is_rounding(np.array([4e-7, 4.0], np.float32), expected)
+    assert not suite.is_rounding(np.array([5e-7, 4.0], np.float32), expected)
+    assert not suite.is_rounding(np.array([np.nan, 4.0], np.float32), expected)
+    assert not suite.is_rounding(np.array([0, 5]), np.array([0, 4]))
+
+
 def test_equal_results_have_no_difference() -> None:
     nan = np.array([np.nan, np.inf, 1.0], np.float32)
     assert suite.difference(nan, nan.copy(), 1e-3, 1e-7) == ""

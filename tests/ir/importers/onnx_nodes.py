@@ -45,9 +45,10 @@ def node_cases(*files: str, opset: int = 22) -> dict[str, NodeCase]:
     """Return the cases of files of ``onnx.backend.test.case.node`` by name."""
     found: dict[str, NodeCase] = {}
 
-    def expect(node: Any, inputs: Any, outputs: Any, name: str, **_: Any) -> None:
+    def expect(node: Any, inputs: Any, outputs: Any, name: str, **more: Any) -> None:
         arrays = (tuple(np.asarray(a) for a in group) for group in (inputs, outputs))
-        found.setdefault(name, NodeCase(node, *arrays, opset))
+        stated = [o.version for o in more.get("opset_imports") or () if not o.domain]
+        found.setdefault(name, NodeCase(node, *arrays, stated[0] if stated else opset))
 
     for file in files:
         module = importlib.import_module(f"onnx.backend.test.case.node.{file}")
