@@ -7,6 +7,7 @@
 #   make suites                external test suites: the node cases of ONNX
 #   make mutate                disable each check once, and report the tests that notice
 #   make math                  every element function on every single-precision number
+#   make opinfo                PyTorch's operators, imported and compiled, against PyTorch
 #   make gpu-check             results and times of the GPU kernels, on a machine with a GPU
 #   make clean                 remove build products; `make distclean` also the environment
 
@@ -40,7 +41,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 WEB_SOURCES := $(shell find extensions -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: help env assets workbench test lint types web-test python-test fuzz suites mutate math bench gpu-check \
+.PHONY: help env assets workbench test lint types web-test python-test fuzz suites mutate math \
+	opinfo bench gpu-check \
 	clean distclean
 
 help:
@@ -129,6 +131,9 @@ mutate: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 
 math: env
 	$(PY) -m tests.fuzz.exhaustive_math
+
+opinfo: env
+	$(PY) -m tests.suites.opinfo --resume --minutes $(MINUTES)
 
 bench: env $(STAMPS)/tools
 	$(PY) -m tests.benchmarks.spine

@@ -66,6 +66,10 @@ OPERATOR_BOUNDS: Final = (
         "(k + 2) u S for k updates of an element, with S the sum, mean, or product of absolute "
         "values; `max` and `min` are exact",
     ),
+    OperatorBound(
+        ("dft",),
+        "(4 n + 4) u S for n elements, with S the sum of the absolute values of the elements",
+    ),
     OperatorBound(("prod",), "n u P, with P the exact result"),
     OperatorBound(("silu",), "3 ulp"),
     OperatorBound(("gelu",), "4 u abs(x)"),

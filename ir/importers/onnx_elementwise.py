@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from ..dtype import DType, bool_, f64, i64, u8
+from ..dtype import DType, bool_, f64, i32, i64, u8
 from ..loop.element_functions import named
 from ..symbolic import as_expr
 from .control_flow import Iteration, LoopForm, emit_loop
@@ -293,10 +293,15 @@ def cast_like(c: OnnxContext) -> Imported:
 
 
 def _converted(c: OnnxContext, dtype: DType) -> Imported:
-    """Convert the input; numbers beyond the largest 8-bit float saturate unless it is stated."""
-    narrow = dtype.is_float and not dtype.is_machine
+    """Convert the input; numbers beyond the largest 8-bit float saturate unless it is stated.
+
+    Numbers beyond the range of packed integers wrap, as in ONNX, also floats.
+    """
+    x, narrow = c.input(0), dtype.is_float and not dtype.is_machine
     saturate = bool(c.integer("saturate", 1)) if narrow else None
-    return convert(c, c.input(0), dtype, saturate=saturate)
+    if dtype.is_packed and dtype.is_integer and x.dtype.is_float:
+        x = convert(c, x, i32)
+    return convert(c, x, dtype, saturate=saturate)
 
 
 @onnx_op("Where")

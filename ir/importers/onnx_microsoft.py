@@ -65,13 +65,13 @@ def skip_layer_norm(c: OnnxContext) -> list[Imported]:
 def embed_layer_norm(c: OnnxContext) -> list[Imported]:
     """Import the normalized sum of the embeddings of words, positions, and segments."""
     ids, segments = c.input(0), c.optional(1)
-    words, places, kinds = (_optional(c, k) for k in (2, 3, 4))
-    if words is None or places is None:
+    words, ordinals, kinds = (_optional(c, k) for k in (2, 3, 4))
+    if words is None or ordinals is None:
         raise malformed(c.node, "the embeddings of words and positions are required")
     length = ids.shape[1]
     given = c.optional(8)
     at = positions(c, length).unsqueeze(0) if given is None else Formula(c, given).to(i64)
-    total = words.take(Formula(c, ids), 0) + places.take(at, 0)
+    total = words.take(Formula(c, ids), 0) + ordinals.take(at, 0)
     if segments is not None and kinds is not None:
         total = total + kinds.take(Formula(c, segments), 0)
     epsilon = float(c.attributes.get("epsilon", 1e-12))

@@ -44,8 +44,8 @@ def einsum(c: OnnxContext) -> Imported:
     for k, other in enumerate(labeled[1:], start=1):
         later = {v for rest in labeled[k + 1 :] for v in rest.labels}
         found = _contracted(found, _diagonal(other), {*result, *later})
-    gone = [k for k, v in enumerate(found.labels) if v not in result]
-    summed = found.x.sum(*gone) if gone else found.x
+    dropped = [k for k, v in enumerate(found.labels) if v not in result]
+    summed = found.x.sum(*dropped) if dropped else found.x
     kept = tuple(v for v in found.labels if v in result)
     if set(kept) != set(result):
         raise malformed(c.node, f"{text!r} has a result of labels that no operand has")
@@ -99,7 +99,7 @@ def _contracted(a: _Labeled, b: _Labeled, kept: set[str]) -> _Labeled:
     own = [
         [v for v in x.labels if v not in y.labels and v not in kept] for x, y in ((a, b), (b, a))
     ]
-    a, b = (_summed(x, gone) for x, gone in zip((a, b), own, strict=True))
+    a, b = (_summed(x, dropped) for x, dropped in zip((a, b), own, strict=True))
     both = [v for v in a.labels if v in b.labels]
     batch = [v for v in both if v in kept]
     inner = [v for v in both if v not in kept]
@@ -120,11 +120,11 @@ def _contracted(a: _Labeled, b: _Labeled, kept: set[str]) -> _Labeled:
     return _Labeled(found, (*batch, *rows, *columns))
 
 
-def _summed(x: _Labeled, gone: Sequence[str]) -> _Labeled:
-    if not gone:
+def _summed(x: _Labeled, dropped: Sequence[str]) -> _Labeled:
+    if not dropped:
         return x
-    axes = [x.labels.index(v) for v in gone]
-    return _Labeled(x.x.sum(*axes), tuple(v for v in x.labels if v not in gone))
+    axes = [x.labels.index(v) for v in dropped]
+    return _Labeled(x.x.sum(*axes), tuple(v for v in x.labels if v not in dropped))
 
 
 @onnx_op("Det")
@@ -171,9 +171,9 @@ def term_counts(c: OnnxContext) -> Imported:
     x = Formula(c, c.input(0)).to(i64)
     rows = x.unsqueeze(0) if x.rank == 1 else x
     pool, starts = list(c.attributes["pool_int64s"]), list(c.attributes["ngram_counts"])
-    places, mode = list(c.attributes["ngram_indexes"]), str(c.attributes["mode"])
+    ordinals, mode = list(c.attributes["ngram_indexes"]), str(c.attributes["mode"])
     least, most = c.integer("min_gram_length"), c.integer("max_gram_length")
-    width = max(places) + 1
+    width = max(ordinals) + 1
     columns: dict[int, Formula] = {}
     first = 0
     for k, begin in enumerate(starts):
@@ -184,12 +184,12 @@ def term_counts(c: OnnxContext) -> Imported:
                 gram = pool[at : at + length]
                 skips = 1 if length == 1 else c.integer("max_skip_count") + 1
                 count = _occurrences(c, rows, gram, skips)
-                place = places[first + n]
-                columns[place] = columns[place] + count if place in columns else count
+                ordinal = ordinals[first + n]
+                columns[ordinal] = columns[ordinal] + count if ordinal in columns else count
         first += (end - begin) // length
     zero = Formula(c, c.uniform(0, (rows.shape[0],), i64))
     weights = c.attributes.get("weights")
-    made = [_weighted(columns.get(k, zero), mode, weights, places, k) for k in range(width)]
+    made = [_weighted(columns.get(k, zero), mode, weights, ordinals, k) for k in range(width)]
     found = stacked(made, 1)
     return (found.squeeze(0) if x.rank == 1 else found).x
 
@@ -216,9 +216,13 @@ def _occurrences(c: OnnxContext, rows: Formula, gram: Sequence[int], skips: int)
 
 
 def _weighted(
-    count: Formula, mode: str, weights: Sequence[float] | None, places: Sequence[int], place: int
+    count: Formula,
+    mode: str,
+    weights: Sequence[float] | None,
+    ordinals: Sequence[int],
+    ordinal: int,
 ) -> Formula:
-    weight = float(weights[place]) if weights and place < len(places) else 1.0
+    weight = float(weights[ordinal]) if weights and ordinal < len(ordinals) else 1.0
     match mode:
         case "TF":
             return count.to(f32)

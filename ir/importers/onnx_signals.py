@@ -180,11 +180,11 @@ def affine_grid(c: OnnxContext) -> Imported:
     for k, size in enumerate(sizes):
         at, count = positions(c, size).to(f64), size_of(c, size).to(f64)
         if corners:
-            place = at * 2.0 / (count - 1.0).maximum(1.0) - 1.0
+            at_unit = at * 2.0 / (count - 1.0).maximum(1.0) - 1.0
         else:
-            place = (at * 2.0 + 1.0) / count - 1.0
+            at_unit = (at * 2.0 + 1.0) / count - 1.0
         after = tuple(range(1, len(sizes) - k))
-        columns.insert(0, place.unsqueeze(*after).expand(*sizes))
+        columns.insert(0, at_unit.unsqueeze(*after).expand(*sizes))
     ones = Formula(c, c.uniform(1.0, sizes, f64))
     grid = stacked([*columns, ones], len(sizes)).to(wide)
     flat = grid.reshape(1, -1, len(sizes) + 1)

@@ -152,7 +152,7 @@ def scatter(
     t: TorchContext, x: Imported, dim: int, indices: Imported, values: OperandLike, **options: Any
 ) -> Imported:
     """Import the write of elements by index, or their addition."""
-    reduction = options.get("reduce")
+    reduction: str | None = options.get("reduce")
     updates = convert(t, t.number(values, x.dtype), x.dtype)
     if not updates.rank:
         updates = expand(t, updates, indices.shape)
@@ -199,7 +199,7 @@ def index_reduce(  # noqa: PLR0917  # the order of PyTorch
 
 def _scattered(  # noqa: PLR0917
     t: TorchContext, op: str, x: Imported, dim: int, indices: Imported, updates: Imported,
-    **form: str | bool,
+    **form: Any,
 ) -> Imported:  # fmt: skip
     """Return a scatter of the first updates, as many as there are indices in each dimension."""
     for axis, size in enumerate(indices.shape):

@@ -134,7 +134,8 @@ def run_operator(op: str, *arrays: np.ndarray, **attributes: Any) -> np.ndarray:
     ]
     module = Module().with_functions(b.finish([b.emit(op, *params, **attributes)]))
     run: Any = tilewright.compile(module, target="cpu")
-    return np.asarray(run(*arrays)).astype(np.float64)
+    found = np.asarray(run(*arrays))
+    return found.astype(np.complex128 if found.dtype.kind == "c" else np.float64)
 
 
 U = 2.0**-24
@@ -234,6 +235,12 @@ def _scattered(x: np.ndarray, wide: np.ndarray) -> None:
     assert (np.abs(found - exact) <= terms * U * exact).all()
 
 
+def _spectra(x: np.ndarray, wide: np.ndarray) -> None:
+    exact = np.fft.rfft(wide)
+    error = np.abs(run_operator("dft", x, form="half") - exact)
+    assert (error <= (4 * x.shape[1] + 4) * U * np.abs(wide).sum(1, keepdims=True)).all()
+
+
 def _prod(x: np.ndarray, wide: np.ndarray) -> None:
     small = np.exp(x[:, :40] / 9).astype(np.float32)
     exact = small.astype(np.float64).prod(1)
@@ -311,7 +318,7 @@ def _logs_so_far(x: np.ndarray, wide: np.ndarray) -> None:
 CHECKS: dict[str, Callable[[np.ndarray, np.ndarray], None]] = {
     "sum": _sums, "matmul": _products, "grouped_matmul": _grouped, "cumsum": _running,
     "cumprod": _products_so_far, "logcumsumexp": _logs_so_far, "index_add": _added, "prod": _prod,
-    "scatter_reduce": _scattered,
+    "scatter_reduce": _scattered, "dft": _spectra,
     "conv": _convolved, "avg_pool": _averaged,
     "silu": _silu, "gelu": _gelu, "power": _power, "softmax": _softmax, "log_softmax": _log_softmax,
     "layer_norm": _norms, "quantize_linear": _quantized, "dequantize_linear": _dequantized,

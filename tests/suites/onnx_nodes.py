@@ -343,10 +343,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file.write(json.dumps(asdict(result)) + "\n")
             file.flush()
             if result.status != "pass":
-                print(f"{result.status:12} {result.name}: {result.reason}", flush=True)  # noqa: T201
+                print(f"{result.status:12} {result.name}: {result.reason}", flush=True)
     results = [done[c.name] for c in chosen if c.name in done]
     counts = Counter(r.status for r in results)
-    print(f"{len(results)} of {len(chosen)} cases:", *(f"{counts[s]} {s}" for s in STATUSES))  # noqa: T201
+    print(f"{len(results)} of {len(chosen)} cases:", *(f"{counts[s]} {s}" for s in STATUSES))
     if options.record:
         RESULTS.write_text(table(results))
     return int(any(counts[s] for s in ("wrong", "error", "crash")))

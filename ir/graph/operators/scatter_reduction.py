@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -90,7 +91,7 @@ class ScatterReduce(ScatterElements):
             AttributeSpec("include_self", "bool", default=True),
         ),
     )
-    gradient = Operator.gradient
+    gradient = Operator.gradient  # pyright: ignore[reportAssignmentType] # it has none
 
     def deduce(self, call: CallFacts) -> Info:
         """Return the shape of ``x``; check the reduction."""
@@ -155,7 +156,12 @@ class ScatterReduce(ScatterElements):
         return counts
 
     def _combine(
-        self, low: Lowering, out: Buffer, update: Any, combiner: Combiner, name: str
+        self,
+        low: Lowering,
+        out: Buffer,
+        update: Callable[..., Element],
+        combiner: Combiner,
+        name: str,
     ) -> None:
         """Define a block that combines the elements at the indices with updates."""
         shape = low.sources[1].shape

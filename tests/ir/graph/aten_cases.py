@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.ir.dtype import f16, f64, i32, i64
+from tilewright.ir.dtype import c64, c128, f16, f64, i32, i64
 
 from tests.ir.graph.case_table import EMPTY, Case, T
 
@@ -27,4 +27,20 @@ def scatter_cases() -> list[Case]:
     ]  # fmt: skip
 
 
-ATEN_CASES = [*scatter_cases()]
+def transform_cases() -> list[Case]:
+    """Return transforms of real and complex signals in each form."""
+    real, complex_ = T(("n", "m")), T(("n", "m"), c64)
+    return [
+        *(Case("dft", (complex_,), {"axis": a, "inverse": i}, tolerance=2e-5)
+          for a in (0, 1) for i in (False, True)),
+        *(Case("dft", (real,), {"form": f, "inverse": i}, tolerance=2e-5)
+          for f in ("full", "half") for i in (False, True)),
+        Case("dft", (T((6, "n"), f64),), {"axis": 0, "form": "half"}, at=EMPTY),
+        Case("dft", (T(("n",), c128),), at=EMPTY),
+        *(Case("dft", (T(("n", k // 2 + 1), c64), (k,)), {"form": "real"}, tolerance=2e-5)
+          for k in (1, 2, 7, 8)),
+        Case("dft", (T(("n", 2), c64), ("2*n-1",)), {"axis": 0, "form": "real"}, tolerance=2e-5),
+    ]  # fmt: skip
+
+
+ATEN_CASES = [*scatter_cases(), *transform_cases()]

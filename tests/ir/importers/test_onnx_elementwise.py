@@ -85,3 +85,19 @@ def test_powers_of_integers_wrap_and_truncate() -> None:
             np.testing.assert_array_equal(found[0], wrapped)
     (found,) = run_graph(module, [x, np.array([[-1], [-2]])])
     np.testing.assert_array_equal(found, [[0, 1, -1, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4", "int2", "uint2"])
+def test_floats_beyond_packed_integers_wrap(name: str) -> None:
+    import ml_dtypes
+    from onnx import helper
+
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    kind = helper.np_dtype_to_tensor_dtype(dtype)
+    x = np.array([-9.7, -9, -8, -2, -1, 0, 1, 2, 3, 4, 7.9, 8, 15, 16, 17, np.nan], np.float32)
+    node = helper.make_node("Cast", ["x"], ["y"], to=kind)
+    (found,) = run_graph(from_onnx(NodeCase(node, (x,), (x.astype(dtype),), 25).model()), [x])
+    bits = int(name[-1])
+    whole = np.nan_to_num(np.trunc(x)).astype(int) % (1 << bits)
+    expected = np.where(whole >= 1 << (bits - 1), whole - (1 << bits), whole)
+    np.testing.assert_array_equal(found.astype(int), whole if name[0] == "u" else expected)

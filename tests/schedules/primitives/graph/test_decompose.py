@@ -39,7 +39,9 @@ CALLS = {
     "topk": "topk(x, (2,))",
     "nonzero": "nonzero(x)",
     "unique": "unique(x)",
+    "dft": "real(spectrum)",
 }
+BEFORE = {"dft": 'wide = cast(x, dtype="f32")\n    spectrum = dft(wide, form="half")\n    '}
 TUPLES = ("sort", "topk", "unique")
 
 PROGRAM = """
@@ -86,7 +88,7 @@ n = symbols("n", lower=0)
 
 @graph_func
 def main(x: Tensor[(n, 5), {dtype}], w: Tensor[(5,), {dtype}]):
-    y = {CALLS[op]}
+    {BEFORE.get(op, "")}y = {CALLS[op]}
     {read}
 """)
 
