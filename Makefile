@@ -4,6 +4,7 @@
 #   make workbench HEADLESS=1  execute the same notebook without a browser
 #   make test                  environment, Chromium, every check
 #   make fuzz | bench          long random tests | benchmarks
+#   make suites                external test suites: the node cases of ONNX
 #   make mutate                disable each check once, and report the tests that notice
 #   make math                  every element function on every single-precision number
 #   make opinfo                PyTorch's operators, imported and compiled, against PyTorch
@@ -40,7 +41,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 WEB_SOURCES := $(shell find extensions -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: help env assets workbench test lint types web-test python-test fuzz mutate math opinfo bench gpu-check \
+.PHONY: help env assets workbench test lint types web-test python-test fuzz suites mutate math \
+	opinfo bench gpu-check \
 	clean distclean
 
 help:
@@ -120,6 +122,9 @@ fuzz: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not browser"
 	$(PY) -m tests.fuzz.walk --minutes $(MINUTES) --resume --record --out $(OUT)/walks
 	$(PY) -m tests.fuzz.walk --graphs --minutes $(MINUTES) --resume --record --out $(OUT)/walks
+
+suites: env
+	nice -n 10 $(PY) -m tests.suites.onnx_nodes --resume --record
 
 mutate: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 	nice -n 10 $(PY) -m tests.fuzz.mutate --record

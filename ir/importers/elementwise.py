@@ -10,7 +10,7 @@ from ..dtype import DType, bool_, f32, i64
 from ..graph.operators import get_operator
 from ..graph.operators.elementwise import Elementwise
 from ..graph.operators.lowering import accumulator
-from ..symbolic import Bool, Expr, as_expr, is_proved
+from ..symbolic import Bool, Expr, as_expr, const_value, eq, is_proved, negate
 from .emitter import Emitter
 from .shaping import with_unit_dims
 from .tensors import Imported, Iota, Uniform
@@ -173,6 +173,7 @@ def _fold(
         or _neutral(op, right, left, shape, swapped=True)
         or _shifted(op, left, right, shape)
         or _decided(e, op, left, right, shape)
+        or _compared(e, op, left, right, shape)
         or _causal(e, op, left, right, shape)
     )
 
@@ -250,6 +251,27 @@ def _decided(
         "greater": first > bound, "greater_equal": first >= bound,
     }[op]  # fmt: skip
     return e.uniform(value=True, shape=shape, dtype=bool_) if _holds(e, always) else None
+
+
+def _compared(
+    e: Emitter, op: str, x: Imported, y: Imported, shape: tuple[Expr, ...]
+) -> Imported | None:
+    """Fold a comparison of two integers known from shapes that has one result for all shapes."""
+    if op not in (*_MIRRORED, "equal", "not_equal") or max(x.rank, y.rank) > 1:
+        return None
+    if any(isinstance(v.known, Iota) for v in (x, y)):
+        return None
+    a, b = _number(x), _number(y)
+    if a is None or b is None or any(const_value(d) != 1 for d in shape):
+        return None
+    claim = {
+        "less": a < b, "less_equal": a <= b, "greater": a > b, "greater_equal": a >= b,
+        "equal": eq(a, b), "not_equal": negate(eq(a, b)),
+    }[op]  # fmt: skip
+    for known, text in ((True, claim), (False, negate(claim))):
+        if _holds(e, text):
+            return e.uniform(known, shape, bool_)
+    return None
 
 
 def _holds(e: Emitter, claim: Bool) -> bool:

@@ -41,13 +41,22 @@ def take(
 def _rows(e: Emitter, x: Imported, indices: Imported, axis: int) -> Imported | None:
     match indices.known:
         case Iota(axis=along, start=start):
-            return slice_exact(e, x, axis, (start, start + indices.shape[along]))
+            bounds = _front(start, start + indices.shape[along], x.shape[axis])
+            return None if bounds is None else slice_exact(e, x, axis, bounds)
         case Uniform(value=value):
             at = as_expr(int(value))
             at = at + x.shape[axis] if int(value) < 0 else at
             return slice_exact(e, x, axis, (at, at + 1))
         case _:
             return None
+
+
+def _front(begin: Expr, end: Expr, size: Expr) -> tuple[Expr, Expr] | None:
+    """Return the bounds of neighboring indices, counted from the front; None if signs differ."""
+    first, last = const_value(begin), const_value(end)
+    if first is None or first >= 0:
+        return begin, end
+    return (begin + size, end + size) if last is not None and last <= 0 else None
 
 
 def select(e: Emitter, x: Imported, axis: int, index: Expr) -> Imported:
@@ -106,8 +115,11 @@ def _counted(e: Emitter, x: Imported, indices: Sequence[Imported]) -> Imported |
     for k, i in enumerate(indices):
         if not isinstance(i.known, Iota):
             return None
+        bounds = _front(i.known.start, i.known.start + i.shape[i.known.axis], x.shape[k])
+        if bounds is None:
+            return None
         positions.append(i.known.axis + rank - i.rank)
-        x = slice_exact(e, x, k, (i.known.start, i.known.start + i.shape[i.known.axis]))
+        x = slice_exact(e, x, k, bounds)
     if positions != sorted(set(positions)):
         return None
     inserted = tuple(k for k in range(rank) if k not in positions)

@@ -1,22 +1,15 @@
-"""Import handlers of matrix products, reductions, and normalization operators of ONNX."""
+"""Import handlers of matrix products and normalization operators of ONNX."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..dtype import i32
-from ..graph.nodes import Value
-from ..symbolic import as_expr
-from .elementwise import convert, elementwise, rounded_once, weighted_sum, where
+from ..dtype import f32, f64, i32
+from .elementwise import convert, elementwise, weighted_sum
+from .formulas import Formula
 from .onnx_context import OnnxContext, onnx_op
 from .shaping import axis_of, expand_dims, permute, squeeze
 from .tensors import Imported, Uniform
 from .unsupported import UnsupportedFormError
 
-_REDUCTIONS = {
-    "ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min",
-    "ReduceProd": "prod",
-}  # fmt: skip
 MATRIX = 2
 """The rank of a matrix."""
 
@@ -110,15 +103,28 @@ def softmax(c: OnnxContext) -> Imported:
 
 @onnx_op("LayerNormalization")
 def layer_norm(c: OnnxContext) -> list[Imported]:
-    """Import layer normalization; the optional mean and deviation outputs are not supported."""
+    """Import layer normalization, with the mean and the inverse deviation if they are used."""
     x = c.input(0)
-    axes = x.rank - axis_of(c.integer("axis", -1), x.rank)
+    first = axis_of(c.integer("axis", -1), x.rank)
     factors = [c.plain(v) for v in c.given()[1:]]
     epsilon = float(c.attributes.get("epsilon", 1e-5))
     found = c.emit(
-        "layer_norm", c.plain(x), *factors, name=c.leaf(*c.given()), epsilon=epsilon, axes=axes
+        "layer_norm",
+        c.plain(x),
+        *factors,
+        name=c.leaf(*c.given()),
+        epsilon=epsilon,
+        axes=x.rank - first,
     )
-    return [c.tensor(found)]
+    if not any(c.node.output[1:]):
+        return [c.tensor(found)]
+    axes = tuple(range(first, x.rank))
+    wide = Formula(c, x).to(f64 if x.dtype is f64 else f32)
+    mean = wide.reduce("mean", *axes, keepdims=True)
+    distance = wide - mean
+    variance = (distance * distance).reduce("mean", *axes, keepdims=True)
+    inverse = (variance + epsilon).apply("rsqrt")
+    return [c.tensor(found), mean.x, inverse.x]
 
 
 @onnx_op("RMSNormalization", "SimplifiedLayerNormalization")
@@ -132,97 +138,3 @@ def rms_norm(c: OnnxContext) -> list[Imported]:
         "rms_norm", c.plain(x), *factors, name=c.leaf(*c.given()), epsilon=epsilon, axes=axes
     )
     return [c.tensor(found)]
-
-
-@onnx_op(*_REDUCTIONS)
-def reduction(c: OnnxContext) -> Imported:
-    """Import a reduction; without axes, it is over all dimensions."""
-    x = c.input(0)
-    input_since = 13 if c.node.op_type == "ReduceSum" else 18
-    axes = c.axes(1, attribute_below=input_since)
-    if not axes and c.integer("noop_with_empty_axes", 0):
-        return x
-    op = _REDUCTIONS[c.node.op_type]
-    keepdims = bool(c.integer("keepdims", 1))
-    return c.apply(op, c.plain(x), axes=tuple(axes or ()), keepdims=keepdims)
-
-
-@onnx_op("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
-def norm_reduction(c: OnnxContext) -> Imported:
-    """Import a norm, or the logarithm of a sum; without axes, it is over all dimensions."""
-    x, kind = c.input(0), c.node.op_type.removeprefix("Reduce")
-    given = c.axes(1, attribute_below=18)
-    if not given and c.integer("noop_with_empty_axes", 0):
-        axes: tuple[int, ...] = ()
-    else:
-        axes = tuple(axis_of(a, x.rank) for a in given or range(x.rank))
-    keepdims = bool(c.integer("keepdims", 1))
-
-    def total(y: Imported) -> Imported:
-        return c.apply("sum", c.plain(y), axes=axes, keepdims=True) if axes else y
-
-    def compute(y: Imported) -> Imported:
-        match kind:
-            case "L1":
-                found = total(elementwise(c, "abs", [y]))
-            case "L2":
-                found = elementwise(c, "sqrt", [total(elementwise(c, "multiply", [y, y]))])
-            case "SumSquare":
-                found = total(elementwise(c, "multiply", [y, y]))
-            case "LogSum":
-                found = elementwise(c, "log", [total(y)])
-            case _:
-                found = _log_sum_exp(c, y, axes, total)
-        return found if keepdims or not axes else squeeze(c, found, axes)
-
-    return rounded_once(c, compute, x)
-
-
-def _log_sum_exp(
-    c: OnnxContext, x: Imported, axes: tuple[int, ...], total: Callable[[Imported], Imported]
-) -> Imported:
-    """Return the logarithm of a sum of exponentials; an infinite maximum is the result."""
-    if not x.dtype.is_inexact:
-        return elementwise(c, "log", [total(elementwise(c, "exp", [x]))])
-    top = c.apply("max", c.plain(x), axes=axes, keepdims=True) if axes else x
-    start = where(c, elementwise(c, "isinf", [top]), c.uniform(0.0, top.shape, top.dtype), top)
-    powers = elementwise(c, "exp", [elementwise(c, "subtract", [x, start])])
-    return elementwise(c, "add", [elementwise(c, "log", [total(powers)]), start])
-
-
-@onnx_op("ArgMax", "ArgMin")
-def arg_extreme(c: OnnxContext) -> Imported:
-    """Import the index of the first maximum or minimum."""
-    if c.integer("select_last_index", 0):
-        raise UnsupportedFormError(
-            "select_last_index=1 is not supported; only select_last_index=0 is"
-        )
-    x = c.input(0)
-    op = "argmax" if c.node.op_type == "ArgMax" else "argmin"
-    keepdims = bool(c.integer("keepdims", 1))
-    return c.apply(op, c.plain(x), axis=axis_of(c.integer("axis", 0), x.rank), keepdims=keepdims)
-
-
-@onnx_op("CumSum")
-def cumsum(c: OnnxContext) -> Imported:
-    """Import a running sum, from the end if it is reversed, without the element if exclusive."""
-    x = c.input(0)
-    (position,) = c.fixed(c.input(1))
-    axis = axis_of(position, x.rank)
-    reverse = bool(c.integer("reverse", 0))
-    operand = c.plain(x)
-    if reverse:
-        operand = c.emit("flip", operand, axes=(axis,))
-    if c.integer("exclusive", 0):
-        operand = _after_zero(c, c.tensor(operand), axis)
-    found = c.apply("cumsum", operand, axis=axis)
-    if c.integer("exclusive", 0):
-        size = x.shape[axis]
-        found = c.apply("strided_slice", c.plain(found), (0,), (size,), axes=(axis,))
-    return c.apply("flip", c.plain(found), axes=(axis,)) if reverse else found
-
-
-def _after_zero(c: OnnxContext, x: Imported, axis: int) -> Value:
-    """Return a tensor with a zero in front of the elements along an axis."""
-    shape = tuple(as_expr(1) if k == axis else d for k, d in enumerate(x.shape))
-    return c.emit("concat", c.plain(c.uniform(0, shape, x.dtype)), c.plain(x), axis=axis)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -9,12 +10,15 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..dtype import from_numpy
+from ..dtype import from_numpy, i64
 from ..graph.builder import GraphBuilder
-from ..graph.nodes import ConstantRef
+from ..graph.nodes import ConstantRef, TensorInfo
+from ..graph.operators.shape_inference import MAX_ELEMENTS
 from ..module import Array
 from ..symbolic import Expr, const_value, to_text
+from .elementwise import convert
 from .emitter import Emitter
+from .onnx_file import DEFAULT_DOMAINS
 from .tensors import Imported, TensorSequence, Uniform
 from .unsupported import UnsupportedFormError
 
@@ -80,10 +84,7 @@ class OnnxContext(Emitter):
 
     def values(self, x: Imported) -> tuple[Expr, ...]:
         """Return the elements of an integer vector or scalar, which may depend on shapes only."""
-        if x.rank > 1:
-            raise UnsupportedFormError(
-                f"a shape or index operand must be a vector, got {x.rank} dimensions"
-            )
+        self.check_vector(x)
         found = self.elements(x)
         if found is None:
             raise UnsupportedFormError(
@@ -92,6 +93,48 @@ class OnnxContext(Emitter):
                 hint="compute shapes and indices from the shapes of the inputs",
             )
         return found
+
+    def check_vector(self, x: Imported) -> None:
+        """Reject an operand of sizes or indices that is neither a vector nor a scalar."""
+        if x.rank > 1:
+            raise UnsupportedFormError(
+                f"a shape or index operand must be a vector, got {x.rank} dimensions"
+            )
+
+    def sizes(self, x: Imported, *, lower: int | None = 0) -> tuple[Expr, ...]:
+        """Return the elements of an integer vector or scalar as terms.
+
+        Elements that depend on data are read when the program runs, and are checked to be at least
+        ``lower``.
+        """
+        self.check_vector(x)
+        found = self.elements(x)
+        return self.read(x, lower=lower) if found is None else found
+
+    def read(self, x: Imported, *, lower: int | None = 0) -> tuple[Expr, ...]:
+        """Return symbols for the elements of a tensor of constant shape, read at run time."""
+        dims = [const_value(d) for d in x.shape]
+        if None in dims or math.prod(d or 0 for d in dims) > MAX_ELEMENTS:
+            shape = ", ".join(map(to_text, x.shape))
+            raise UnsupportedFormError(
+                f"sizes or indices are read from a tensor of shape ({shape}); expected a constant "
+                f"shape of at most {MAX_ELEMENTS} elements"
+            )
+        count = math.prod(d or 0 for d in dims)
+        symbols = tuple(self.symbol("given", lower=lower) for _ in range(count))
+        source = self.plain(convert(self, x, i64))
+        info = TensorInfo(x.shape, i64, elements=symbols)
+        self.builder.match_cast(source, info, name="sizes")
+        return symbols
+
+    def known(self, position: int) -> tuple[int, ...] | None:
+        """Return the elements of an integer input if they are constants."""
+        x = self.input(position)
+        found = self.elements(x) if x.rank <= 1 else None
+        values = None if found is None else [const_value(v) for v in found]
+        if values is None or None in values:
+            return None
+        return tuple(v for v in values if v is not None)
 
     def fixed(self, x: Imported) -> tuple[int, ...]:
         """Return the elements of an integer tensor, which must be constants."""
@@ -167,7 +210,12 @@ _F = TypeVar("_F", bound=Handler)
 _HANDLERS: dict[str, Handler] = {}
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType(_HANDLERS)
-"""The import handlers by ONNX operator name."""
+"""The import handlers by ONNX operator name, which follows the name of other domains."""
+
+
+def handler_key(node: Any) -> str:
+    """Return the name that the handler of a node is registered under, with other domains."""
+    return node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
 
 
 def onnx_op(*names: str) -> Callable[[_F], _F]:

@@ -20,9 +20,12 @@ _MOST_UNROLLED: Final = 256
 
 
 @onnx_op("If")
-def if_(c: OnnxContext) -> list[Imported]:
-    """Import a branch, whose sides have no inputs."""
+def if_(c: OnnxContext) -> Sequence[Datum]:
+    """Import a branch, whose sides have no inputs; a known condition selects one of them."""
     sides = [c.attributes[name] for name in ("then_branch", "else_branch")]
+    known = c.elements(reshape(c, c.input(0), ()))
+    if known is not None and const_value(known[0]) is not None:
+        return c.translate(sides[0 if const_value(known[0]) else 1], ())
     return emit_choice(
         c, c.input(0), lambda: c.subgraph(sides[0], ()), lambda: c.subgraph(sides[1], ())
     )

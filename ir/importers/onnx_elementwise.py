@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from ..dtype import DType, bool_
+from ..dtype import DType, bool_, f64, i32, i64, u8
 from ..loop.element_functions import named
+from ..symbolic import as_expr
+from .control_flow import Iteration, LoopForm, emit_loop
 from .elementwise import (
     convert,
     elementwise,
@@ -16,6 +18,7 @@ from .elementwise import (
     truncated_quotient,
     where,
 )
+from .formulas import Formula
 from .onnx_context import OnnxContext, onnx_op
 from .onnx_file import onnx_dtype
 from .tensors import Imported, Uniform
@@ -125,7 +128,34 @@ def power(c: OnnxContext) -> Imported:
     x, y = c.input(0), c.input(1)
     if x.dtype.is_integer and isinstance(y.known, Uniform) and float(y.known.value).is_integer():
         return integer_power(c, x, int(y.known.value))
-    return elementwise(c, "power", [x, convert(c, y, x.dtype)])
+    if not x.dtype.is_integer:
+        return elementwise(c, "power", [x, convert(c, y, x.dtype)])
+    if y.dtype.is_integer:
+        return _integer_powers(c, x, y)
+    wide = elementwise(c, "power", [convert(c, x, f64), convert(c, y, f64)])
+    return convert(c, wide, x.dtype)
+
+
+def _integer_powers(c: OnnxContext, x: Imported, y: Imported) -> Imported:
+    """Return powers of integers, by squares; the result of a negative exponent is truncated."""
+    shape = c.broadcast_shapes([x.shape, y.shape])
+    base, exponent = (Formula(c, v).expand(*shape) for v in (x, convert(c, y, i64)))
+    one = Formula(c, c.uniform(1, shape, x.dtype))
+
+    def step(now: Iteration) -> tuple[list[Imported], list[Imported]]:
+        found, square, left = (Formula(c, v) for v in now.carried)
+        odd = left.apply("bitwise_and", 1).equal(1)
+        after = left.apply("right_shift", 1)
+        return [odd.choose(found * square, found, x.dtype).x, (square * square).x, after.x], []
+
+    start = exponent.maximum(0)
+    form = LoopForm([one.x, base.x, start.x], step, count=as_expr(63))
+    found = Formula(c, emit_loop(c, form)[0])
+    odd = exponent.apply("bitwise_and", 1).equal(1)
+    unit = base.equal(1).choose(1, 0, x.dtype)
+    if x.dtype.kind == "int":
+        unit = base.equal(-1).choose(odd.choose(-1, 1, x.dtype), unit, x.dtype)
+    return (exponent < 0).choose(unit, found, x.dtype).x
 
 
 @onnx_op("Reciprocal")
@@ -263,10 +293,15 @@ def cast_like(c: OnnxContext) -> Imported:
 
 
 def _converted(c: OnnxContext, dtype: DType) -> Imported:
-    """Convert the input; numbers beyond the largest 8-bit float saturate unless it is stated."""
-    narrow = dtype.is_float and not dtype.is_machine
+    """Convert the input; numbers beyond the largest 8-bit float saturate unless it is stated.
+
+    Numbers beyond the range of packed integers wrap, as in ONNX, also floats.
+    """
+    x, narrow = c.input(0), dtype.is_float and not dtype.is_machine
     saturate = bool(c.integer("saturate", 1)) if narrow else None
-    return convert(c, c.input(0), dtype, saturate=saturate)
+    if dtype.is_packed and dtype.is_integer and x.dtype.is_float:
+        x = convert(c, x, i32)
+    return convert(c, x, dtype, saturate=saturate)
 
 
 @onnx_op("Where")
@@ -275,12 +310,18 @@ def where_(c: OnnxContext) -> Imported:
     return where(c, c.input(0), c.input(1), c.input(2))
 
 
-@onnx_op("Identity", "Dropout")
+@onnx_op("Identity")
 def identity(c: OnnxContext) -> Imported:
-    """Return the input; dropout is the identity in inference."""
-    training = c.optional(2)
-    if c.node.op_type == "Dropout" and training is not None and c.fixed(training) != (0,):
-        raise UnsupportedFormError(
-            "dropout in training mode is not supported; only inference mode is"
-        )
+    """Return the input."""
     return c.input(0)
+
+
+@onnx_op("BitCast")
+def bitcast(c: OnnxContext) -> Imported:
+    """Import the bits of elements as another dtype; bool is stored as one byte of 0 or 1."""
+    x, dtype = c.input(0), onnx_dtype(c.integer("to"), "BitCast")
+    x = convert(c, x, u8) if x.dtype is bool_ else x
+    if dtype is bool_:
+        return elementwise(c, "not_equal", [c.tensor(c.emit("bitcast", c.plain(x), dtype="u8")),
+                                            c.uniform(0, (), u8)])  # fmt: skip
+    return c.apply("bitcast", c.plain(x), dtype=dtype.name)

@@ -44,6 +44,12 @@ class MalformedModelError(TilewrightError):
     title = "Malformed ONNX model"
 
 
+class UnsupportedTypeError(MalformedModelError):
+    """A value of an ONNX model whose type has no counterpart in programs."""
+
+    title = "Unsupported ONNX type"
+
+
 class ExternalDataError(TilewrightError):
     """External data of a model that is missing, truncated, or outside of the model's folder."""
 
@@ -147,8 +153,12 @@ def _checked(model: Any, folder: Path | None, where: str) -> OnnxFile:
             where=where,
             hint="check that the file is not truncated",
         )
-    versions = {o.version for o in model.opset_import if o.domain in DEFAULT_DOMAINS} or {0}
-    opset = min(versions)
+    versions = {o.version for o in model.opset_import if o.domain in DEFAULT_DOMAINS}
+    if not versions and not any(n.domain in DEFAULT_DOMAINS for n in model.graph.node):
+        versions = {newest_opset()}
+    opset = min(versions or {0})
+    if opset < OLDEST_OPSET and len(versions) == 1 and _is_unchanged(model, opset):
+        versions, opset = {OLDEST_OPSET}, OLDEST_OPSET
     if opset < OLDEST_OPSET or len(versions) > 1:
         named = " and ".join(map(str, sorted(versions)))
         raise UnsupportedOpsetError(
@@ -168,6 +178,20 @@ def _checked(model: Any, folder: Path | None, where: str) -> OnnxFile:
     return OnnxFile(model, folder, opset)
 
 
+def _is_unchanged(model: Any, opset: int) -> bool:
+    """Return whether the operators of a model are those of the oldest supported version."""
+    from onnx import defs
+
+    try:
+        return all(
+            defs.get_schema(n.op_type, OLDEST_OPSET).since_version <= opset
+            for n in model.graph.node
+            if n.domain in DEFAULT_DOMAINS
+        )
+    except defs.SchemaError:
+        return False
+
+
 def newest_opset() -> int:
     """Return the newest version of the operator set that the installed package knows."""
     from onnx import defs
@@ -183,7 +207,7 @@ def is_onnx_dtype(number: int) -> bool:
 def onnx_dtype(number: int, where: str) -> DType:
     """Return the dtype of an ONNX element type number."""
     if number not in _DTYPES:
-        raise MalformedModelError(
+        raise UnsupportedTypeError(
             f"ONNX element type {number} is not supported",
             where=where,
             hint=f"supported dtypes: {', '.join(map(str, _DTYPES.values()))}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +14,8 @@ MOST_NODES: Final = 200_000
 MOST_BYTES: Final = 1 << 30
 """The largest size in bytes of the nodes of a model whose functions are expanded."""
 
+_OWN_DOMAIN: Final = "tilewright.definitions"
+"""The domain of the functions of operators while a model is expanded."""
 _ROUNDS: Final = 4
 """The depth of functions of operators that are functions."""
 _GRAPH: Final = 5
@@ -72,58 +74,152 @@ def with_functions_expanded(file: OnnxFile) -> OnnxFile:
 
 def with_definitions(file: OnnxFile, handled: Container[str]) -> OnnxFile:
     """Replace operators without a handler by the functions that ONNX defines them by, if any."""
-    from onnx import inliner
-
     tried: set[str] = set()
     for _ in range(_ROUNDS):
-        nodes = _all_nodes(file.model.graph.node)
-        missing = {n.op_type for n in nodes if n.domain in DEFAULT_DOMAINS} - tried
-        defined = sorted(op for op in missing if op not in handled and _is_function(op, file.opset))
-        if not defined:
+        model = _with_calls(file, handled, tried)
+        if model is None:
             break
-        tried |= missing
         try:
-            expanded: Any = inliner.inline_selected_functions(
-                _with_defaults(file, defined),
-                [("", op) for op in defined],
-                inline_schema_functions=True,
-            )
-        except MemoryError:
-            raise
-        except Exception:  # noqa: BLE001  # the errors of the inliner have no common class
+            file = with_functions_expanded(OnnxFile(model, file.folder, file.opset))
+        except MalformedModelError:
             break  # the import reports the operators
-        file = OnnxFile(expanded, file.folder, file.opset)
     return file
 
 
-def _with_defaults(file: OnnxFile, ops: Sequence[str]) -> Any:
-    """Return a copy of the model in which nodes of these operators state default attributes.
+def _with_calls(file: OnnxFile, handled: Container[str], tried: set[str]) -> Any:
+    """Return a model whose operators without a handler are calls of its own functions, if any.
 
-    The inliner drops an attribute of a function that its call does not state.
+    The inliner of ONNX expands neither a call that omits optional operands, if the function depends
+    on their types, nor attributes that a call does not state. So each call has its own function.
     """
-    from onnx import ModelProto, defs
+    from onnx import ModelProto
 
     model = ModelProto()
     model.CopyFrom(file.model)
+    types: dict[str, Any] | None = None
+    versions = {"": file.opset, **{o.domain: o.version for o in model.opset_import if o.domain}}
+    count = 0
     for node in _all_nodes(model.graph.node):
-        if node.domain in DEFAULT_DOMAINS and node.op_type in ops:
-            given = {a.name for a in node.attribute}
-            schema: Any = defs.get_schema(node.op_type, file.opset)
-            for name, attribute in schema.attributes.items():
-                if name not in given and attribute.default_value.name:
-                    node.attribute.append(attribute.default_value)
-    return model
+        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+        key = f"{domain}.{node.op_type}" if domain else node.op_type
+        schema = None if key in handled else _schema(node.op_type, versions.get(domain, 0), domain)
+        if schema is None or f"{key} {node.output}" in tried:
+            continue
+        tried.add(f"{key} {node.output}")
+        types = _types(file.model) if types is None else types
+        _state_defaults(node, schema)
+        function = _definition(schema, node, types, versions[domain])
+        if function is None:
+            continue
+        function.domain, function.name = _OWN_DOMAIN, f"{node.op_type}_{count}_{len(tried)}"
+        _at_version(function, file.opset)
+        model.functions.append(function)
+        node.domain, node.op_type = function.domain, function.name
+        count += 1
+    if count and all(o.domain != _OWN_DOMAIN for o in model.opset_import):
+        model.opset_import.add(domain=_OWN_DOMAIN, version=1)
+    return model if count else None
 
 
-def _is_function(op: str, opset: int) -> bool:
-    """Return whether ONNX defines an operator by a function of other operators."""
+def _schema(op: str, opset: int, domain: str) -> Any:
+    """Return the schema of an operator that ONNX defines by a function; None for others."""
     from onnx import defs
 
     try:
-        schema: Any = defs.get_schema(op, opset)
+        schema: Any = defs.get_schema(op, opset, domain)
     except defs.SchemaError:
-        return False
-    return schema.has_function or schema.has_context_dependent_function
+        return None
+    return schema if schema.has_function or schema.has_context_dependent_function else None
+
+
+def _types(model: Any) -> dict[str, Any]:
+    """Return the types of values that the model or the shape inference of ONNX states."""
+    from onnx import shape_inference
+
+    try:
+        graph = shape_inference.infer_shapes(model).graph
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  # such as an operator of an unknown domain
+        graph = model.graph
+    found = {v.name: v.type for v in (*graph.input, *graph.value_info, *graph.output)}
+    for tensor in graph.initializer:
+        if tensor.name not in found:
+            found[tensor.name] = _type_of(tensor)
+    return found
+
+
+def _type_of(tensor: Any) -> Any:
+    from onnx import helper
+
+    return helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+
+
+def _state_defaults(node: Any, schema: Any) -> None:
+    """State the default attributes of a node."""
+    given = {a.name for a in node.attribute}
+    for name, attribute in schema.attributes.items():
+        if name not in given and attribute.default_value.name:
+            node.attribute.append(attribute.default_value)
+
+
+def _definition(schema: Any, node: Any, types: Mapping[str, Any], opset: int) -> Any:
+    """Return the function of a node; None if it cannot be built, such as for unknown types."""
+    from onnx import FunctionProto, TypeProto
+
+    if schema.has_function:
+        versions = [v for v in schema.function_opset_versions if v <= opset]
+        body = schema.get_function_with_opset_version(max(versions)) if versions else None
+        return None if body is None else _copied(FunctionProto, body)
+    versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
+    if not versions or any(n and n not in types for n in node.input):
+        return None
+    given = [(types[n] if n else TypeProto()).SerializeToString() for n in node.input]
+    try:
+        body = schema.get_context_dependent_function_with_opset_version(
+            max(versions), node.SerializeToString(), given
+        )
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  # the builders of functions have no common class
+        return None
+    return _copied(FunctionProto, body)
+
+
+def _at_version(function: Any, opset: int) -> None:
+    """State the operator set of the model for a function whose operators it extends.
+
+    The inliner does not expand a function of another operator set. Most versions of an operator
+    add dtypes only.
+    """
+    from onnx import defs
+
+    own = next((o for o in function.opset_import if o.domain in DEFAULT_DOMAINS), None)
+    if own is None or own.version == opset:
+        return
+    names = {n.op_type for n in _all_nodes(function.node) if n.domain in DEFAULT_DOMAINS}
+    try:
+        same = all(
+            _extends(defs.get_schema(name, opset), defs.get_schema(name, own.version))
+            for name in names
+        )
+    except defs.SchemaError:
+        return
+    if same:
+        own.version = opset
+
+
+def _extends(newer: Any, older: Any) -> bool:
+    """Return whether an operator has the inputs and attributes of its older version."""
+    names = [[i.name for i in schema.inputs] for schema in (newer, older)]
+    return names[0][: len(names[1])] == names[1] and set(older.attributes) <= set(newer.attributes)
+
+
+def _copied(kind: Any, body: Any) -> Any:
+    """Return a function as a message, whether the schema returns a message or its bytes."""
+    found = kind()
+    found.ParseFromString(body if isinstance(body, bytes) else body.SerializeToString())
+    return found
 
 
 def _expanded_size(model: Any) -> _Size:

@@ -19,12 +19,12 @@ from ..module import Module
 from ..naming import to_valid_name
 from ..symbolic import Expr, SymbolicError, Var, as_expr, parse_expr, var
 from .cleanup import constants_of, without_dead_code
-from .onnx_context import HANDLERS, Datum, OnnxContext, scope_of, tensor_of
+from .onnx_context import HANDLERS, Datum, OnnxContext, handler_key, scope_of, tensor_of
 from .onnx_file import (
     CHECK_MODEL,
-    DEFAULT_DOMAINS,
     MalformedModelError,
     OnnxFile,
+    UnsupportedTypeError,
     initializer,
     is_onnx_dtype,
     onnx_dtype,
@@ -176,7 +176,9 @@ class _Translator:
             self.values[value.name] = own
         for node in graph.node:
             self._node(node)
-        lacking = len(self.missing) > missing
+        lacking = len(self.missing) > missing or (
+            bool(self.missing) and any(self.values.get(o.name, given) is None for o in graph.output)
+        )
         results = [] if lacking else [self._value(o.name, "an output") for o in graph.output]
         self.values = before
         context.node, context.origins, context.inputs, context.attributes = at
@@ -207,9 +209,9 @@ class _Translator:
             self._declare(value)
         for value in given:
             self._check_new(value.name, "input")
-            tensor = value.type.tensor_type
-            if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
-                raise MalformedModelError(
+            tensor = self._tensor_type(value)
+            if tensor is None or not tensor.HasField("shape"):
+                raise UnsupportedTypeError(
                     "the input of the ONNX model is not a tensor of known rank",
                     where=f"input {value.name!r}",
                     hint="declare the input as a tensor with a shape; dimensions may be symbols",
@@ -229,6 +231,19 @@ class _Translator:
                 where=f"{kind} {name!r}",
                 hint=CHECK_MODEL,
             )
+
+    def _tensor_type(self, value: Any) -> Any:
+        """Return the type of an input that is a tensor, or an optional tensor that is present.
+
+        The result is None for other types, and if the model tests whether the tensor is present.
+        """
+        declared = value.type
+        if declared.HasField("optional_type"):
+            declared = declared.optional_type.elem_type
+            tested = (n for n in self.graph.node if n.op_type == "OptionalHasElement")
+            if any(value.name in n.input for n in tested):
+                return None
+        return declared.tensor_type if declared.HasField("tensor_type") else None
 
     def _declare(self, value: Any) -> None:
         """Declare dimensions that are one name before dimensions that are expressions of names."""
@@ -286,7 +301,7 @@ class _Translator:
                 self.values[name] = results[k] if k < len(results) else None
 
     def _handled(self, node: Any) -> Sequence[Datum]:
-        handler = HANDLERS.get(node.op_type) if node.domain in DEFAULT_DOMAINS else None
+        handler = HANDLERS.get(handler_key(node))
         if handler is None:
             return self._unsupported(node, "")
         context = self.context

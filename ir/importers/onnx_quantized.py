@@ -18,7 +18,7 @@ from .unsupported import UnsupportedFormError
 _UNDEFINED = 0
 
 
-@onnx_op("QuantizeLinear")
+@onnx_op("QuantizeLinear", "com.microsoft.QuantizeLinear")
 def quantize_linear(c: OnnxContext) -> Imported:
     """Import quantization; the dtype is that of the zero point, u8 without one."""
     x, scale, zero = c.input(0), c.input(1), c.optional(2)
@@ -38,7 +38,7 @@ def quantize_linear(c: OnnxContext) -> Imported:
     )  # fmt: skip
 
 
-@onnx_op("DequantizeLinear")
+@onnx_op("DequantizeLinear", "com.microsoft.DequantizeLinear")
 def dequantize_linear(c: OnnxContext) -> Imported:
     """Import dequantization to the dtype of the scale, or to ``output_dtype``."""
     x, scale = c.input(0), c.input(1)

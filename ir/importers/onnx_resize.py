@@ -16,6 +16,7 @@ from ..symbolic import as_expr, const_value, to_text
 from .elementwise import convert, elementwise, rounded_once, where
 from .indexing import take
 from .onnx_context import OnnxContext, onnx_op
+from .onnx_resize_by_data import is_constant, resized_by_data
 from .shaping import axis_of, expand_dims, slice_exact
 from .tensors import Imported
 from .unsupported import UnsupportedFormError
@@ -79,6 +80,8 @@ class _Axis:
 def resize(c: OnnxContext) -> Imported:
     """Import the interpolation of an image, one axis after the other."""
     x = c.input(0)
+    if _depends_on_data(c, x):
+        return resized_by_data(c)
     found = x
     kind = str(c.attributes.get("coordinate_transformation_mode", "half_pixel"))
     for number, axis in _axes(c, x).items():
@@ -88,12 +91,23 @@ def resize(c: OnnxContext) -> Imported:
     return found
 
 
+def _depends_on_data(c: OnnxContext, x: Imported) -> bool:
+    """Return whether a size, scale, or region of interest is unknown before the program runs."""
+    operands = [c.optional(k) for k in range(1, len(c.inputs))]
+    return not all(o is None or is_constant(o) for o in operands) or any(
+        const_value(d) is None for d in x.shape[2:]
+    )
+
+
 @onnx_op("Upsample")
 def upsample(c: OnnxContext) -> Imported:
     """Import the resize of opsets below 10."""
     x = c.input(0)
-    scales = c.attributes.get("scales") or c.floats(c.input(1))
     c.attributes["nearest_mode"] = "floor"
+    if "scales" not in c.attributes and not is_constant(c.input(1)):
+        c.attributes["coordinate_transformation_mode"] = "asymmetric"
+        return resized_by_data(c)
+    scales = c.attributes.get("scales") or c.floats(c.input(1))
     for number, scale in enumerate(scales):
         size = _size(x, number)
         if scale != 1:

@@ -8,15 +8,31 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..dtype import f32, i64
+from ..dtype import bool_, f32, i64
 from ..symbolic import Expr, as_expr, const_value, eq, is_proved, to_text
 from .indexing import take
-from .onnx_context import OnnxContext, onnx_op
+from .onnx_context import Datum, OnnxContext, onnx_op
 from .onnx_file import onnx_dtype
 from .onnx_schema import malformed
 from .shaping import axis_of, concat, expand_dims, reshape, slice_exact
 from .tensors import Imported, TensorSequence
 from .unsupported import UnsupportedFormError
+
+
+@onnx_op("OptionalHasElement")
+def optional_has_element(c: OnnxContext) -> Imported:
+    """Import whether an optional value is present, which is known at import."""
+    present = bool(c.inputs) and c.inputs[0] is not None
+    return c.uniform(value=present, shape=(), dtype=bool_)
+
+
+@onnx_op("Optional", "OptionalGetElement")
+def optional_element(c: OnnxContext) -> Datum:
+    """Import the value of an optional that is present."""
+    found = c.inputs[0] if c.inputs else None
+    if found is None:
+        raise UnsupportedFormError("an optional without a value has no tensor")
+    return found
 
 
 @onnx_op("SequenceEmpty")

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from ..dtype import from_numpy, i64
-from ..symbolic import Expr, as_expr, const_value, eq, is_proved, maximum, product, to_text, total
-from .elementwise import convert
+from ..dtype import f32, f64, from_numpy, i64
+from ..symbolic import (
+    Expr,
+    as_expr,
+    ceildiv,
+    const_value,
+    eq,
+    is_proved,
+    maximum,
+    minimum,
+    product,
+    to_text,
+    total,
+)
+from .elementwise import convert, where
+from .formulas import Formula, positions
 from .indexing import gather, index, take
 from .onnx_context import OnnxContext, onnx_op
+from .onnx_given_sizes import (
+    axes_mask,
+    bounds_of,
+    broadcast_dims,
+    constant_length,
+    front_axes,
+    read_size,
+    reshaped_dims,
+    scalar,
+    sliced,
+    squeezed_dims,
+    unsqueezed_dims,
+    vector,
+)
 from .onnx_schema import malformed
 from .shaping import (
     axis_of,
@@ -54,8 +81,12 @@ def size(c: OnnxContext) -> Imported:
 @onnx_op("Reshape")
 def reshape_(c: OnnxContext) -> Imported:
     """Import a reshape; 0 keeps a dimension unless ``allowzero`` is set."""
-    x, dims = c.input(0), list(c.values(c.input(1)))
-    if not c.integer("allowzero", 0):
+    x, keep = c.input(0), not c.integer("allowzero", 0)
+    given = c.elements(c.input(1))
+    if given is None:
+        return reshape(c, x, reshaped_dims(c, x, c.input(1), keep=keep))
+    dims = list(given)
+    if keep:
         dims = [x.shape[k] if const_value(d) == 0 else d for k, d in enumerate(dims)]
     return reshape(c, x, dims)
 
@@ -79,6 +110,9 @@ def transpose(c: OnnxContext) -> Imported:
 @onnx_op("Unsqueeze")
 def unsqueeze(c: OnnxContext) -> Imported:
     """Import the insertion of dimensions of size 1."""
+    if c.opset >= 13 and c.known(1) is None:
+        x, count = c.input(0), constant_length(c, c.input(1))
+        return reshape(c, x, unsqueezed_dims(c, x.shape, vector(c, c.input(1)), count))
     return expand_dims(c, c.input(0), c.axes(1, attribute_below=13) or ())
 
 
@@ -86,6 +120,9 @@ def unsqueeze(c: OnnxContext) -> Imported:
 def squeeze_(c: OnnxContext) -> Imported:
     """Import the removal of dimensions of size 1."""
     x = c.input(0)
+    if c.opset >= 13 and c.optional(1) is not None and c.known(1) is None:
+        count = constant_length(c, c.input(1))
+        return reshape(c, x, squeezed_dims(c, x.shape, vector(c, c.input(1)), count))
     axes = c.axes(1, attribute_below=13)
     if axes is None:
         axes = [k for k, d in enumerate(x.shape) if is_proved(eq(d, 1), c.builder.facts)]
@@ -95,7 +132,10 @@ def squeeze_(c: OnnxContext) -> Imported:
 @onnx_op("Expand")
 def expand_(c: OnnxContext) -> Imported:
     """Import a bidirectional broadcast."""
-    x, dims = c.input(0), c.values(c.input(1))
+    x, dims = c.input(0), c.elements(c.input(1))
+    if dims is None:
+        shape = broadcast_dims(c, x.shape, c.input(1))
+        return c.apply("broadcast_to", c.plain(x), shape)
     return expand(c, x, c.broadcast_shapes([x.shape, dims]))
 
 
@@ -103,7 +143,7 @@ def expand_(c: OnnxContext) -> Imported:
 def tile(c: OnnxContext) -> Imported:
     """Import the repetition of a tensor along its dimensions."""
     found = c.input(0)
-    for axis, times in enumerate(c.values(c.input(1))):
+    for axis, times in enumerate(c.sizes(c.input(1))):
         if const_value(times) != 1:
             before = found.shape
             wide = (*before[:axis], times, *before[axis:])
@@ -146,17 +186,20 @@ def split(c: OnnxContext) -> list[Imported]:
 def _split_sizes(c: OnnxContext, whole: Expr) -> Sequence[Expr]:
     given = c.optional(1)
     if given is not None:
-        return c.values(given)
+        return c.sizes(given)
     if "split" in c.attributes:
         return [as_expr(s) for s in c.attributes["split"]]
     count = c.integer("num_outputs", len(c.node.output))
     known = const_value(whole)
-    if known is None or known % count:
-        raise UnsupportedFormError(
-            f"a split into {count} equal parts needs a constant size divisible by {count}, "
-            f"got {to_text(whole)}"
-        )
-    return [as_expr(known // count)] * count
+    if known is None:
+        part = ceildiv(whole, count)
+        starts = [minimum(part * k, whole) for k in range(count)] + [whole]
+        return [b - a for a, b in pairwise(starts)]
+    part = -(-known // count)
+    sizes = [max(0, min(part, known - k * part)) for k in range(count)]
+    if sizes[-1] != part and "num_outputs" not in c.attributes:
+        raise malformed(c.node, f"a dimension of {known} has no {count} equal parts")
+    return [as_expr(n) for n in sizes]
 
 
 @onnx_op("Slice")
@@ -165,20 +208,69 @@ def slice_(c: OnnxContext) -> Imported:
     found = c.input(0)
     if c.opset < 10:
         begins, ends = (list(map(as_expr, c.attributes[name])) for name in ("starts", "ends"))
-        axes_given, steps_given = None, None
-    else:
-        begins, ends = list(c.values(c.input(1))), list(c.values(c.input(2)))
-        axes_given, steps_given = c.optional(3), c.optional(4)
-    of_all = c.attributes.get("axes") or range(len(begins))
-    axes = of_all if axes_given is None else c.fixed(axes_given)
-    steps = [1] * len(begins) if steps_given is None else c.fixed(steps_given)
-    for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
-        if step < 1:
-            raise UnsupportedFormError(f"slice step {step} is not supported; steps must be >= 1")
-        far = const_value(end)
-        last = found.shape[axis_of(axis, found.rank)] if far and far >= _FAR - 1 else end
-        found = slice_axis(c, found, axis, (begin, last), step)
-    return found
+        axes = c.attributes.get("axes") or range(len(begins))
+        return _sliced(c, found, zip(axes, begins, ends, [1] * len(begins), strict=True))
+    bounds = [c.elements(c.input(k)) for k in (1, 2)]
+    fixed = [c.known(k) if c.optional(k) is not None else () for k in (3, 4)]
+    if None in bounds or None in fixed:
+        return _sliced_by_data(c).x
+    begins, ends = (b or () for b in bounds)
+    axes, steps = fixed
+    axes, steps = axes or tuple(range(len(begins))), steps or (1,) * len(begins)
+    return _sliced(c, found, zip(axes, begins, ends, steps, strict=True))
+
+
+def _sliced(c: OnnxContext, x: Imported, bounds: Iterable[tuple[int, Expr, Expr, int]]) -> Imported:
+    """Return a slice with bounds that are known from shapes."""
+    for axis, begin, end, step in bounds:
+        size, low, high = x.shape[axis_of(axis, x.rank)], const_value(begin), const_value(end)
+        if not step:
+            raise malformed(c.node, "the step of a slice must not be 0")
+        if step > 0:
+            last = size if high and high >= _FAR - 1 else end
+            x = slice_axis(c, x, axis, (begin, last), step)
+            continue
+        if low is None or high is None:
+            raise UnsupportedFormError(
+                f"a slice with step {step} needs constant bounds, got {to_text(begin)} and "
+                f"{to_text(end)}"
+            )
+        x = c.apply("flip", c.plain(x), axes=(axis_of(axis, x.rank),))
+        front = [as_expr(0) if k >= _FAR - 1 else _mirrored(size, k) for k in (low, high)]
+        x = slice_axis(c, x, axis, (front[0], front[1]), -step)
+    return x
+
+
+def _mirrored(size: Expr, index: int) -> Expr:
+    """Return an index of a slice with a negative step as an index of the reversed axis."""
+    return as_expr(-1 - index) if index < 0 else maximum(size - 1 - index, 0)
+
+
+def _sliced_by_data(c: OnnxContext) -> Formula:
+    """Return a slice whose bounds, steps, or axes depend on data."""
+    x = Formula(c, c.input(0))
+    starts, ends = vector(c, c.input(1)), vector(c, c.input(2))
+    count = constant_length(c, c.input(1))
+    given = [c.optional(k) for k in (3, 4)]
+    steps = Formula(c, c.uniform(1, starts.shape, i64)) if given[1] is None else vector(c, given[1])
+    fixed = tuple(range(count)) if given[0] is None else c.known(3)
+    if fixed is not None:
+        for k, axis in enumerate(fixed):
+            own = axis_of(axis, x.rank)
+            ends_ = [v.at(0, k) for v in (starts, ends, steps)]
+            x = sliced(c, x, own, bounds_of(c, x.shape[own], *ends_))
+        return x
+    axes = front_axes(vector(c, c.input(3)), x.rank)
+    axes_mask(c, axes, count, x.rank)
+    for axis in range(x.rank):
+        own = axes.equal(axis)
+        chosen = own.reduce("any", 0)
+        low, high, step = (
+            chosen.choose(own.choose(v, 0, i64).sum(0), other, i64)
+            for v, other in ((starts, 0), (ends, _FAR), (steps, 1))
+        )
+        x = sliced(c, x, axis, bounds_of(c, x.shape[axis], low, high, step))
+    return x
 
 
 @onnx_op("ConstantOfShape")
@@ -186,7 +278,7 @@ def constant_of_shape(c: OnnxContext) -> Imported:
     """Import a tensor filled with one number."""
     value = c.attributes.get("value")
     array = np.zeros(1, np.float32) if value is None else np.asarray(value)
-    dims = c.values(c.input(0))
+    dims = c.sizes(c.input(0))
     return c.uniform(array.ravel()[0].item(), dims, from_numpy(array.dtype))
 
 
@@ -194,8 +286,11 @@ def constant_of_shape(c: OnnxContext) -> Imported:
 def range_(c: OnnxContext) -> Imported:
     """Import a range of numbers."""
     dtype = c.input(0).dtype
-    (start,), (stop,), (step,) = (c.values(convert(c, c.input(k), i64)) for k in range(3))
-    if const_value(step) != 1 or not dtype.is_integer:
+    bounds = [c.elements(convert(c, reshape(c, c.input(k), ()), i64)) for k in range(3)]
+    if not dtype.is_integer or None in bounds:
+        return _range_of_data(c).x
+    start, stop, step = (b[0] for b in bounds if b)
+    if const_value(step) != 1:
         return c.apply("arange", (start, stop, step), dtype=dtype.name)
     length = stop - start
     if not is_proved(length >= 0, c.builder.facts):
@@ -203,12 +298,32 @@ def range_(c: OnnxContext) -> Imported:
     return Imported((length,), dtype, known=Iota(0, start))
 
 
+def _range_of_data(c: OnnxContext) -> Formula:
+    """Return the numbers from a start, at a distance, before a limit."""
+    start, stop, step = (scalar(c, c.input(k)) for k in range(3))
+    dtype = start.dtype
+    if dtype.is_integer:
+        away = (step > 0).choose(-1, 1, dtype)
+        count = ((stop - start + step + away) // step).to(i64)
+    else:
+        wide = f64 if dtype is f64 else f32
+        count = ((stop.to(wide) - start.to(wide)) / step.to(wide)).apply("ceil").to(i64)
+    length = read_size(c, count.maximum(0))
+    return start + positions(c, length).to(dtype) * step
+
+
 @onnx_op("Trilu")
 def trilu(c: OnnxContext) -> Imported:
     """Import the upper or lower triangle of matrices."""
-    given = c.optional(1)
-    k = 0 if given is None else c.fixed(given)[0]
-    return c.apply("triu" if c.integer("upper", 1) else "tril", c.plain(c.input(0)), k=k)
+    x, given, upper = c.input(0), c.optional(1), c.integer("upper", 1)
+    known = (0,) if given is None else c.known(1)
+    if known is not None:
+        return c.apply("triu" if upper else "tril", c.plain(x), k=known[0])
+    rows, columns = x.shape[-2:]
+    diagonal = positions(c, columns) - positions(c, rows).unsqueeze(1)
+    offset = scalar(c, c.input(1)).to(i64)
+    kept = diagonal >= offset if upper else diagonal <= offset
+    return where(c, kept.x, x, c.uniform(0, x.shape, x.dtype))
 
 
 @onnx_op("Constant")
@@ -239,10 +354,9 @@ def gather_elements(c: OnnxContext) -> Imported:
 def gather_nd(c: OnnxContext) -> Imported:
     """Import the lookup of slices by tuples of indices."""
     x, indices = c.input(0), c.input(1)
-    if c.integer("batch_dims", 0):
-        raise UnsupportedFormError(
-            f"batch_dims={c.integer('batch_dims')} is not supported; only batch_dims=0 is"
-        )
+    batch = c.integer("batch_dims", 0)
+    if batch:
+        return _gather_in_batches(c, x, indices, batch)
     if isinstance(indices.known, Stacked):
         parts: Sequence[Imported] = indices.known.parts
     else:
@@ -252,6 +366,16 @@ def gather_nd(c: OnnxContext) -> Imported:
             f"expected at most {x.rank} indices per element, the rank of the data, got {len(parts)}"
         )
     return index(c, x, parts)
+
+
+def _gather_in_batches(c: OnnxContext, x: Imported, indices: Imported, batch: int) -> Imported:
+    """Look up slices of each batch: the indices of the batch precede those of the node."""
+    shape = indices.shape[:-1]
+    lead = [
+        positions(c, size).unsqueeze(*range(1, len(shape) - k)).expand(*shape).x
+        for k, size in enumerate(shape[:batch])
+    ]
+    return index(c, x, [*lead, *_columns(c, indices, x.rank - batch)])
 
 
 def _columns(c: OnnxContext, indices: Imported, most: int) -> list[Imported]:
@@ -268,17 +392,3 @@ def _columns(c: OnnxContext, indices: Imported, most: int) -> list[Imported]:
         )
     cut = [slice_exact(c, indices, axis, (as_expr(k), as_expr(k + 1))) for k in range(count)]
     return [squeeze(c, x, (axis,)) for x in cut]
-
-
-@onnx_op("ScatterElements")
-def scatter_elements(c: OnnxContext) -> Imported:
-    """Import the write of elements by index, or their addition."""
-    reduction = c.attributes.get("reduction", "none")
-    if reduction not in ("none", "add"):
-        raise UnsupportedFormError(
-            f"reduction={reduction} is not supported; only reduction=none and reduction=add are"
-        )
-    x = c.input(0)
-    args = [c.plain(v) for v in c.given()]
-    op = "scatter_add" if reduction == "add" else "scatter_elements"
-    return c.apply(op, *args, axis=axis_of(c.integer("axis", 0), x.rank), wrap=True)

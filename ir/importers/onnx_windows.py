@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import f32, f64
+from ..dtype import f32, f64, i32, i64
 from ..graph.operators.windows import LEAD
-from ..symbolic import Expr, as_expr, const_value, to_text
-from .elementwise import convert, elementwise, rounded_once, where
+from ..symbolic import Expr, as_expr, const_value, product, to_text
+from .elementwise import convert, elementwise, rounded_once, weighted_sum, where
+from .formulas import Formula, number, positions, size_of
 from .onnx_context import OnnxContext, onnx_op
 from .shaping import axis_of, expand_dims, permute, reshape
 from .tensors import Imported
 from .unsupported import UnsupportedFormError
-from .windows import padded, with_bias
+from .windows import with_bias
 
 
 def _integers(c: OnnxContext, name: str, count: int, default: int) -> tuple[int, ...]:
@@ -116,11 +118,49 @@ def conv_transpose(c: OnnxContext) -> Imported:
 
 @onnx_op("MaxPool")
 def max_pool(c: OnnxContext) -> list[Imported]:
-    """Import the maxima of windows; the positions of the maxima are not supported."""
+    """Import the maxima of windows, and their positions if they are used."""
     x, kernel = c.input(0), tuple(c.attributes["kernel_shape"])
     ceil = bool(c.integer("ceil_mode", 0))
     geometry = _geometry(c, x, kernel)
-    return [c.apply("max_pool", c.plain(x), kernel=kernel, ceil=ceil, **geometry)]
+    found = c.apply("max_pool", c.plain(x), kernel=kernel, ceil=ceil, **geometry)
+    if len(c.node.output) == 1 or not c.node.output[1]:
+        return [found]
+    return [found, _positions_of_maxima(c, x, found.shape, kernel, geometry)]
+
+
+def _positions_of_maxima(
+    c: OnnxContext, x: Imported, shape: Sequence[Expr], kernel: Sequence[int], geometry: Any
+) -> Imported:
+    """Return the index of the first maximum of each window in the flattened images."""
+    count, wide = len(kernel), f64 if x.dtype is f64 else f32
+    at, inside = number(c, 0, i64), None
+    order = range(count)
+    by_columns = bool(c.integer("storage_order", 0))
+    place = number(c, 0, i64)
+    for k in order:
+        starts = positions(c, shape[LEAD + k]) * geometry["strides"][k] - geometry["padding"][k]
+        taps = positions(c, kernel[k]) * geometry["dilation"][k]
+        own = starts.unsqueeze(*range(1, 2 * count - k)) + taps.unsqueeze(*range(1, count - k))
+        size = size_of(c, x.shape[LEAD + k])
+        valid = (own >= 0) & (own < size)
+        inside = valid if inside is None else inside & valid
+        at = at * size + own
+        before = x.shape[LEAD : LEAD + k] if by_columns else x.shape[LEAD + k + 1 :]
+        place = place + own * size_of(c, product(before))
+    if inside is None:
+        raise UnsupportedFormError("a pooling without windows is not supported")
+    windows, area = shape[LEAD:], math.prod(kernel)
+    whole = product(x.shape[LEAD:])
+    dims = (product(windows), area)
+    near = inside.choose(at, 0, i64).expand(*windows, *kernel).reshape(*dims)
+    flat = Formula(c, x).to(wide).reshape(*x.shape[:LEAD], whole)
+    mask = inside.expand(*windows, *kernel).reshape(*dims)
+    rows = mask.choose(flat.take(near, LEAD), -math.inf, wide)
+    first = Formula(c, c.apply("argmax", c.plain(rows.x), axis=LEAD + 1, keepdims=True))
+    table = place.expand(*windows, *kernel).reshape(1, 1, *dims).expand(*rows.shape)
+    found = table.call("gather_elements", first, axis=LEAD + 1).squeeze(LEAD + 1)
+    image = positions(c, product(x.shape[:LEAD])).reshape(*x.shape[:LEAD], 1)
+    return (found + image * size_of(c, whole)).reshape(*shape).x
 
 
 @onnx_op("AveragePool")
@@ -207,19 +247,72 @@ def _aligned(c: OnnxContext, vector: Imported, rank: int) -> Imported:
 @onnx_op("BatchNormalization")
 def batch_norm(c: OnnxContext) -> list[Imported]:
     """Import batch normalization in inference."""
-    if c.integer("training_mode", 0):
-        raise UnsupportedFormError("training_mode=1 is not supported; only inference mode is")
     if not c.integer("spatial", 1):
         raise UnsupportedFormError("spatial=0 is not supported")
     x = c.input(0)
     wide = f64 if x.dtype is f64 else f32
     scale, bias, mean, var = (convert(c, c.input(k), wide) for k in range(1, 5))
+    running: list[Imported] = []
+    if c.integer("training_mode", 0):
+        given = mean, var
+        axes = [k for k in range(x.rank) if k != 1]
+        image = Formula(c, convert(c, x, wide))
+        center = image.reduce("mean", *axes, keepdims=True)
+        distance = image - center
+        mean = center.squeeze(*axes).x
+        var = (distance * distance).reduce("mean", *axes).x
+        momentum = float(c.attributes.get("momentum", 0.9))
+        pairs = zip(given, (mean, var), strict=True)
+        running = [weighted_sum(c, old, momentum, new, 1 - momentum) for old, new in pairs]
+        running = [convert(c, r, c.input(3).dtype) for r in running]
     epsilon = c.uniform(float(c.attributes.get("epsilon", 1e-5)), (), wide)
     inverse = elementwise(c, "rsqrt", [elementwise(c, "add", [var, epsilon])])
     found = elementwise(c, "subtract", [convert(c, x, wide), _aligned(c, mean, x.rank)])
     for op, factor in (("multiply", inverse), ("multiply", scale), ("add", bias)):
         found = elementwise(c, op, [found, _aligned(c, factor, x.rank)])
-    return [convert(c, found, x.dtype)]
+    return [convert(c, found, x.dtype), *running]
+
+
+@onnx_op("ConvInteger")
+def conv_integer(c: OnnxContext) -> Imported:
+    """Import a convolution of 8-bit integers less their zero points; its sums are exact in f64."""
+    return convert(c, _integer_conv(c, c.input(0), c.input(1), (2, 3)), i32)
+
+
+def _integer_conv(
+    c: OnnxContext, x: Imported, weight: Imported, zeros: tuple[int, int]
+) -> Imported:
+    parts = [convert(c, v, f64) for v in (x, weight)]
+    for k, zero in enumerate(map(c.optional, zeros)):
+        if zero is not None:
+            wide = convert(c, zero, f64)
+            per_channel = wide.rank == 1 and const_value(wide.shape[0]) != 1
+            rank = parts[k].rank
+            aligned = expand_dims(c, wide, tuple(range(1, rank))) if per_channel else (
+                reshape(c, wide, ()))  # fmt: skip
+            parts[k] = elementwise(c, "subtract", [parts[k], aligned])
+    geometry = _geometry(c, x, _kernel(weight))
+    groups = c.integer("group", 1)
+    return c.apply("conv", c.plain(parts[0]), c.plain(parts[1]), groups=groups, **geometry)
+
+
+@onnx_op("QLinearConv")
+def qlinear_conv(c: OnnxContext) -> Imported:
+    """Import a convolution of quantized images, quantized again."""
+    x, weight, zero = c.input(0), c.input(3), c.input(7)
+    sums = _integer_conv(c, x, weight, (2, 5))
+    bias = c.optional(8)
+    sums = with_bias(c, sums, None if bias is None else convert(c, bias, f64))
+    of_x, of_w, of_y = (convert(c, c.input(k), f32) for k in (1, 4, 6))
+    if of_w.rank == 1 and const_value(of_w.shape[0]) != 1:
+        of_w = expand_dims(c, of_w, tuple(range(1, sums.rank - 1)))
+    scales = [v if v.rank != 1 or const_value(v.shape[0]) != 1 else reshape(c, v, ())
+              for v in (of_x, of_w, of_y)]  # fmt: skip
+    factor = elementwise(c, "multiply", [scales[0], scales[1]])
+    factor = elementwise(c, "divide", [factor, scales[2]])
+    scaled = elementwise(c, "multiply", [convert(c, sums, f32), factor])
+    operands = [c.plain(scaled), 1.0, c.plain(reshape(c, zero, ()))]
+    return c.apply("quantize_linear", *operands, dtype=zero.dtype.name)
 
 
 @onnx_op("InstanceNormalization")
@@ -276,34 +369,6 @@ def local_response(c: OnnxContext) -> Imported:
         return elementwise(c, "divide", [image, _power(c, base, beta)])
 
     return rounded_once(c, compute, x)
-
-
-@onnx_op("Pad")
-def pad(c: OnnxContext) -> Imported:
-    """Import padding; negative numbers remove elements."""
-    x = c.input(0)
-    if c.opset < 11:
-        widths = [as_expr(n) for n in c.attributes.get("pads") or c.attributes["paddings"]]
-        number: float | int = float(c.attributes.get("value", 0.0))
-        axes = list(range(x.rank))
-    else:
-        widths = list(c.values(c.input(1)))
-        number = _number(c, c.optional(2), x)
-        given = c.optional(3)
-        axes = [axis_of(a, x.rank) for a in (range(x.rank) if given is None else c.fixed(given))]
-    before, after = [as_expr(0)] * x.rank, [as_expr(0)] * x.rank
-    for k, axis in enumerate(axes):
-        before[axis], after[axis] = widths[k], widths[k + len(axes)]
-    mode = c.attributes.get("mode", "constant")
-    return padded(c, x, (before, after), number, mode)
-
-
-def _number(c: OnnxContext, value: Imported | None, x: Imported) -> float | int:
-    """Return the number that padding has, 0 by default; it must be a constant."""
-    if value is None:
-        return 0
-    (number,) = c.floats(value)
-    return float(number) if x.dtype.is_inexact else int(number)
 
 
 @onnx_op("DepthToSpace", "SpaceToDepth")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..dtype import i64
 from ..graph.nodes import TensorInfo, Value
-from ..symbolic import Expr, as_expr, product, var
+from ..symbolic import Expr, as_expr, var
 from .emitter import Emitter
 from .onnx_context import OnnxContext, onnx_op
-from .shaping import permute, reshape
+from .shaping import permute
 from .tensors import Imported
 from .torch_context import TorchContext, aten
 from .unsupported import UnsupportedFormError
@@ -94,7 +94,7 @@ def unique(
 @onnx_op("TopK")
 def onnx_topk(t: OnnxContext) -> list[Imported]:
     """Import TopK; elements are sorted in any case."""
-    (count,) = t.values(t.input(1))
+    (count,) = t.sizes(t.input(1))
     largest = bool(t.integer("largest", 1))
     return _topk(t, t.input(0), count, t.integer("axis", -1), largest=largest)
 
@@ -104,25 +104,3 @@ def onnx_nonzero(t: OnnxContext) -> Imported:
     """Import NonZero, whose result is transposed."""
     found = sized_nonzero(t, t.input(0), var("nonzeros", lower=0))
     return permute(t, found, (1, 0))
-
-
-@onnx_op("Unique")
-def onnx_unique(t: OnnxContext) -> list[Imported]:
-    """Import Unique of all elements, in ascending order or in the order of first elements."""
-    if "axis" in t.attributes:
-        raise UnsupportedFormError("Unique along an axis is not supported; only of all elements")
-    values, first, numbers, counts = _unique(t, t.input(0), var("values", lower=0))
-    if t.integer("sorted", 1):
-        return [values, first, _flattened(t, numbers), counts]
-    order = t.apply("argsort", t.plain(first))
-    rank = t.apply("argsort", t.plain(order))
-
-    def ordered(x: Imported) -> Imported:
-        return t.apply("take", t.plain(x), t.plain(order), axis=0)
-
-    inverse = t.apply("take", t.plain(rank), t.plain(_flattened(t, numbers)), axis=0)
-    return [ordered(values), ordered(first), inverse, ordered(counts)]
-
-
-def _flattened(t: Emitter, x: Imported) -> Imported:
-    return reshape(t, x, (product(x.shape),))

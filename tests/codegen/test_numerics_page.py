@@ -56,7 +56,7 @@ def test_operators_have_one_bound() -> None:
     assert len(set(plain + compound)) == len(plain + compound)
     exact = {
         "adaptive_max_pool", "all", "any", "arange", "argmax", "argmin", "argsort",
-        "broadcast_to", "cast", "causal_mask", "concat", "cummax", "cummin", "equal",
+        "bitcast", "broadcast_to", "cast", "causal_mask", "concat", "cummax", "cummin", "equal",
         "expand_dims", "flip", "full", "gather_elements", "greater", "greater_equal", "index",
         "index_copy", "less", "less_equal", "logical_and", "logical_or", "logical_xor",
         "matmul_integer", "max", "max_pool", "min", "nonzero", "not_equal", "pad", "permute_dims",

@@ -32,6 +32,7 @@ from tilewright.ir.graph.operators.unary import UNARY
 
 from tests.ir.graph.aten_cases import ATEN_CASES
 from tests.ir.graph.case_table import EMPTY, NM, Case, Ends, T
+from tests.ir.graph.onnx_cases import ONNX_CASES
 
 
 def unary_cases() -> list[Case]:
@@ -394,6 +395,7 @@ CASES = [
     *complex_cases(),
     *ordering_cases(),
     *ATEN_CASES,
+    *ONNX_CASES,
 ]
 
 LOOP_CASES = [case for case in CASES if get_operator(case.op).is_defined]

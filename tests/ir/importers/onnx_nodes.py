@@ -45,9 +45,10 @@ def node_cases(*files: str, opset: int = 22) -> dict[str, NodeCase]:
     """Return the cases of files of ``onnx.backend.test.case.node`` by name."""
     found: dict[str, NodeCase] = {}
 
-    def expect(node: Any, inputs: Any, outputs: Any, name: str, **_: Any) -> None:
+    def expect(node: Any, inputs: Any, outputs: Any, name: str, **more: Any) -> None:
         arrays = (tuple(np.asarray(a) for a in group) for group in (inputs, outputs))
-        found.setdefault(name, NodeCase(node, *arrays, opset))
+        stated = [o.version for o in more.get("opset_imports") or () if not o.domain]
+        found.setdefault(name, NodeCase(node, *arrays, stated[0] if stated else opset))
 
     for file in files:
         module = importlib.import_module(f"onnx.backend.test.case.node.{file}")
@@ -59,3 +60,16 @@ def node_cases(*files: str, opset: int = 22) -> dict[str, NodeCase]:
         finally:
             module.expect = kept
     return found
+
+
+def interpreted(case: NodeCase, rtol: float = 1e-3, atol: float = 1e-7) -> None:
+    """Import a case, and compare the results of the interpreter with those of ONNX."""
+    from tilewright.ir.importers import from_onnx
+    from tilewright.ir.interpreter.graph import run_graph
+
+    found = run_graph(from_onnx(case.model()), list(case.inputs))
+    for have, want in zip(found, case.outputs, strict=True):
+        if want.dtype.kind in "biu":
+            np.testing.assert_array_equal(have, want, strict=True)
+        else:
+            np.testing.assert_allclose(have, want, rtol=rtol, atol=atol, strict=True)

@@ -7,19 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.errors import UnsupportedOperatorsError
 from tilewright.ir.importers import from_onnx
+from tilewright.ir.importers.onnx_file import newest_opset
 from tilewright.ir.interpreter.graph import run_graph
 
+from tests.ir.importers.onnx_models import parsed
 from tests.ir.importers.onnx_nodes import NodeCase, node_cases
 
 FILES = (
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "bitshift", "bitwiseand",
-    "bitwisenot", "bitwiseor", "bitwisexor", "ceil", "cos", "cosh", "div", "erf", "exp", "floor",
-    "isinf", "isnan", "log", "max", "min", "mod", "mul", "neg", "not_", "reciprocal", "round",
+    "bitcast", "bitwisenot", "bitwiseor", "bitwisexor", "ceil", "cos", "cosh", "div",
+    "erf", "exp", "floor",
+    "isinf", "isnan", "log", "max", "min", "mod", "mul", "neg", "not_", "pow",
+    "reciprocal", "round",
     "sigmoid", "sign", "sin", "sinh", "sqrt", "sub", "tan", "tanh",
 )  # fmt: skip
-CASES = node_cases(*FILES)
+CASES = node_cases(*FILES, opset=newest_opset())
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -36,7 +39,7 @@ def test_every_function_has_a_case() -> None:
     assert {"Sin", "Asinh", "Acosh", "Atanh", "Erf", "BitShift", "Mod", "IsInf"} <= operators
 
 
-def test_powers_of_integers_have_constant_exponents() -> None:
+def test_powers_of_integers_by_a_constant_and_by_themselves() -> None:
     from onnx import TensorProto, helper, numpy_helper
 
     def model(*nodes: Any) -> Any:
@@ -49,8 +52,8 @@ def test_powers_of_integers_have_constant_exponents() -> None:
     x = np.arange(-4, 5)
     (found,) = run_graph(from_onnx(model(helper.make_node("Pow", ["x", "five"], ["y"]))), [x])
     np.testing.assert_array_equal(found, x**5, strict=True)
-    with pytest.raises(UnsupportedOperatorsError, match="got i64 at operand 'x' of power"):
-        from_onnx(model(helper.make_node("Pow", ["x", "x"], ["y"])))
+    (found,) = run_graph(from_onnx(model(helper.make_node("Pow", ["x", "x"], ["y"]))), [x])
+    np.testing.assert_array_equal(found, [0, 0, 0, -1, 1, 1, 4, 27, 256], strict=True)
 
 
 @pytest.mark.parametrize("of", ["float8_e4m3fn", "float8_e5m2"])
@@ -69,3 +72,32 @@ def test_conversions_to_8_bit_floats_saturate_as_in_onnx(of: str, saturate: int 
     (want,) = ReferenceEvaluator(model).run(None, {"x": x})
     (have,) = run_graph(from_onnx(model), [x])
     np.testing.assert_array_equal(have.astype(np.float32), np.asarray(want, np.float32))
+
+
+def test_powers_of_integers_wrap_and_truncate() -> None:
+    module = from_onnx(parsed("y = Pow(x, k)", 15, "int64[n] x, int64[m, 1] k"))
+    x = np.array([0, 1, -1, 2, -3, 7, 10**10])
+    with np.errstate(over="ignore"):
+        for k in (0, 1, 2, 3, 5, 62, 63, 64, 2**62 + 1):
+            (found,) = run_graph(module, [x, np.array([[k]])])
+            expected = [pow(int(v), k, 1 << 64) for v in x]
+            wrapped = [v - (1 << 64) if v >= 1 << 63 else v for v in expected]
+            np.testing.assert_array_equal(found[0], wrapped)
+    (found,) = run_graph(module, [x, np.array([[-1], [-2]])])
+    np.testing.assert_array_equal(found, [[0, 1, -1, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4", "int2", "uint2"])
+def test_floats_beyond_packed_integers_wrap(name: str) -> None:
+    import ml_dtypes
+    from onnx import helper
+
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    kind = helper.np_dtype_to_tensor_dtype(dtype)
+    x = np.array([-9.7, -9, -8, -2, -1, 0, 1, 2, 3, 4, 7.9, 8, 15, 16, 17, np.nan], np.float32)
+    node = helper.make_node("Cast", ["x"], ["y"], to=kind)
+    (found,) = run_graph(from_onnx(NodeCase(node, (x,), (x.astype(dtype),), 25).model()), [x])
+    bits = int(name[-1])
+    whole = np.nan_to_num(np.trunc(x)).astype(int) % (1 << bits)
+    expected = np.where(whole >= 1 << (bits - 1), whole - (1 << bits), whole)
+    np.testing.assert_array_equal(found.astype(int), whole if name[0] == "u" else expected)

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from tilewright.ir.importers import from_onnx
-from tilewright.ir.importers.onnx_file import MalformedModelError
+from tilewright.ir.importers.onnx_file import MalformedModelError, newest_opset
 from tilewright.ir.importers.onnx_functions import MOST_NODES, ExpansionLimitError
 from tilewright.ir.interpreter.graph import run_graph
+
+from tests.ir.importers.onnx_models import parsed
+from tests.ir.importers.onnx_nodes import node_cases
 
 
 def with_functions(bodies: dict[str, list[Any]], main: str) -> Any:
@@ -113,3 +116,55 @@ def test_a_long_chain_of_calls_is_a_named_error(depth: int) -> None:
     else:
         with pytest.raises(MalformedModelError, match="cannot be expanded"):
             from_onnx(model)
+
+
+DEFINED = node_cases(
+    "attention", "causal_conv_with_state", "layernormalization", "linear_attention", "swiglu",
+    opset=newest_opset(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n for n in sorted(DEFINED) if "fp16" not in n])
+def test_operators_that_omit_optional_operands_are_expanded(name: str) -> None:
+    case = DEFINED[name]
+    rtol = 2**-6 if case.outputs[0].dtype.name == "bfloat16" else 1e-3
+    found = run_graph(from_onnx(case.model()), list(case.inputs))
+    for have, want in zip(found, case.outputs, strict=True):
+        wide = (np.asarray(a, np.float64) for a in (have, want))
+        np.testing.assert_allclose(*wide, rtol=rtol, atol=1e-6)
+        assert (have.dtype, have.shape) == (want.dtype, want.shape)
+
+
+def test_an_attention_that_omits_its_mask_but_not_later_operands() -> None:
+    """The inliner of ONNX fails for the empty name of an operand."""
+    body = "y = Attention<is_causal = 1>(q, k, v, , , , n)"
+    shape = "float[b, 2, s, 4] q, float[b, 2, t, 4] k, float[b, 2, t, 4] v, int64[b] n"
+    module = from_onnx(parsed(body, 24, shape))
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((1, 2, 3, 4)).astype(np.float32) for _ in range(3))
+    (whole,) = run_graph(module, [q, k, v, np.array([3])])
+    scores = q @ k.swapaxes(2, 3) / 2 + np.where(np.tri(3, dtype=bool), 0, -np.inf)
+    weights = np.exp(scores)
+    weights /= weights.sum(-1, keepdims=True)
+    np.testing.assert_allclose(whole, weights @ v, rtol=1e-5, atol=1e-6)
+
+
+def test_a_defined_operator_in_a_branch_is_expanded() -> None:
+    body = """y = If(c) <then_branch = t () => (float[n] z) { z = Swish<alpha = 2.0>(x) },
+        else_branch = e () => (float[n] w) { w = Identity(x) }>"""
+    module = from_onnx(parsed(body, 24, "float[n] x, bool c"))
+    x = np.linspace(-2, 2, 5, dtype=np.float32)
+    (found,) = run_graph(module, [x, np.array(True)])
+    np.testing.assert_allclose(found, x / (1 + np.exp(-2 * x)), rtol=1e-5)
+    (found,) = run_graph(module, [x, np.array(False)])
+    np.testing.assert_array_equal(found, x)
+
+
+def test_a_condition_that_is_known_selects_its_branch() -> None:
+    body = """s = Shape(x) r = Size(s) two = Constant<value_int = 2>() c = Equal(r, two)
+        y = If(c) <then_branch = t () => (float[n] z) { z = Identity(x) },
+        else_branch = e () => (float[n] w) { w = ReduceSum<keepdims = 0>(x) }>"""
+    module = from_onnx(parsed(body, 18, "float[n, m] x"))
+    assert "if" not in str(module)
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(run_graph(module, [x])[0], x)

@@ -16,24 +16,17 @@ from tests.ir.importers.onnx_models import parsed
 from tests.ir.importers.onnx_nodes import NodeCase, node_cases
 
 FILES = (
-    "averagepool", "batch_normalization", "celu", "conv", "convtranspose", "depthtospace", "elu",
-    "globalaveragepool", "globalmaxpool", "groupnormalization", "hardsigmoid", "hardswish",
+    "averagepool", "batch_normalization", "celu", "conv", "convinteger", "convtranspose",
+    "depthtospace", "elu", "globalaveragepool", "globalmaxpool", "groupnormalization",
+    "hardsigmoid", "hardswish",
     "instance_normalization", "leakyrelu", "lpnormalization", "lppool", "lrn", "maxpool", "mean",
     "meanvariancenormalization",
-    "mish", "pad", "prelu", "reduce_log_sum", "reduce_log_sum_exp", "reducel1", "reducel2",
+    "mish", "pad", "prelu", "qlinearconv", "reduce_log_sum", "reduce_log_sum_exp", "reducel1",
+    "reducel2",
     "reducesumsquare", "resize", "selu", "shrink", "softplus", "softsign", "spacetodepth", "sum",
     "swish", "thresholdedrelu",
 )  # fmt: skip
 CASES = node_cases(*FILES, opset=newest_opset())
-
-REJECTED = {
-    "test_batchnorm_epsilon_training_mode": "training_mode=1",
-    "test_batchnorm_example_training_mode": "training_mode=1",
-    "test_lppool_2d_ceil": "ceil_mode=1",
-    "test_maxpool_with_argmax_2d_precomputed_pads": "optional output",
-    "test_maxpool_with_argmax_2d_precomputed_strides": "optional output",
-}
-"""Cases that are not supported, with the reason in the error."""
 
 
 def with_constants(case: NodeCase) -> tuple[Any, list[np.ndarray[Any, Any]]]:
@@ -53,7 +46,7 @@ def with_constants(case: NodeCase) -> tuple[Any, list[np.ndarray[Any, Any]]]:
     return model, given
 
 
-@pytest.mark.parametrize("name", sorted(CASES.keys() - REJECTED.keys()))
+@pytest.mark.parametrize("name", sorted(CASES))
 def test_the_interpreter_returns_the_results_of_onnx(name: str) -> None:
     case = CASES[name]
     model, given = with_constants(case)
@@ -64,16 +57,10 @@ def test_the_interpreter_returns_the_results_of_onnx(name: str) -> None:
         np.testing.assert_allclose(have, want, rtol=rtol, atol=1e-5, strict=True)
 
 
-@pytest.mark.parametrize("name", sorted(CASES.keys() & REJECTED.keys()))
-def test_other_cases_are_rejected_by_name(name: str) -> None:
-    model, _ = with_constants(CASES[name])
-    with pytest.raises(Exception, match=REJECTED[name]):
-        from_onnx(model)
-
-
-def test_a_case_that_is_rejected_exists() -> None:
-    assert REJECTED.keys() & CASES.keys()
-    assert len(CASES) > 150
+def test_norms_of_windows_beyond_the_image_are_rejected_by_name() -> None:
+    body = "y = LpPool<kernel_shape = [2], ceil_mode = 1>(x)"
+    with pytest.raises(UnsupportedOperatorsError, match="ceil_mode=1"):
+        from_onnx(parsed(body, 18, "float[1, 1, 4] x"))
 
 
 OLD = {
@@ -98,13 +85,16 @@ def test_the_attributes_of_old_opsets(text: str) -> None:
     np.testing.assert_array_equal(found, OLD[text](x))
 
 
-def test_a_resize_of_a_symbolic_axis_is_rejected_by_name() -> None:
+def test_a_resize_of_a_symbolic_axis_interpolates_each_size() -> None:
     from onnx import parser
 
     text = '<ir_version: 8, opset_import: ["" : 18]> g (float[1, 1, n] x) => (float[1, 1, m] y)'
     text += " <float[3] s = {1.0, 1.0, 2.0}> { y = Resize(x, , s) }"
-    with pytest.raises(UnsupportedOperatorsError, match="symbolic size n is not supported"):
-        from_onnx(parser.parse_model(text))
+    module = from_onnx(parser.parse_model(text))
+    for size in (1, 2, 5):
+        x = np.arange(size, dtype=np.float32).reshape(1, 1, size)
+        (found,) = run_graph(module, [x])
+        np.testing.assert_array_equal(found, x.repeat(2, 2), strict=True)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
@@ -122,3 +112,20 @@ def test_the_channels_of_each_image_are_normalized(count: int, size: int) -> Non
         squares[:, channel] = (x[:, first : channel + size // 2 + 1] ** 2).sum(1)
     (found,) = run_graph(from_onnx(model), [x])
     np.testing.assert_allclose(found, x / (2 + 0.5 / size * squares) ** 0.75, rtol=1e-5)
+
+
+@pytest.mark.parametrize("columns", [0, 1])
+def test_positions_of_maxima_of_symbolic_images(columns: int) -> None:
+    import onnxruntime
+
+    body = f"""z, y = MaxPool<kernel_shape = [2, 3], strides = [2, 1], pads = [1, 0, 0, 2],
+        dilations = [1, 2], storage_order = {columns}>(x)"""
+    model = parsed(body, 22, "float[n, c, h, w] x")
+    model.graph.output[0].type.tensor_type.elem_type = 7
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    module = from_onnx(model)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for size in [(1, 1, 2, 5), (2, 3, 5, 6)]:
+        x = np.random.default_rng(0).integers(0, 3, size).astype(np.float32)
+        (found,) = run_graph(module, [x])
+        np.testing.assert_array_equal(found, session.run(None, {"x": x})[0])

@@ -165,9 +165,3 @@ def test_onnx_unique(ordered: int) -> None:
     assert np.array_equal(x[first], values)
     assert values.tolist() == ([1, 2, 3, 4] if ordered else [2, 1, 3, 4])
     assert counts.tolist() == ([2, 1, 2, 1] if ordered else [1, 2, 2, 1])
-
-
-def test_onnx_unique_along_an_axis_is_unsupported() -> None:
-    text = "(float[n, 2] x) => (float[k, 2] y) { y = Unique<axis = 0>(x) }"
-    with pytest.raises(UnsupportedOperatorsError, match="Unique"):
-        from_onnx(parser.parse_model(HEADER + text))
