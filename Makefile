@@ -19,7 +19,7 @@ MAKEFLAGS += --no-print-directory
 VENV := $(CURDIR)/.venv
 PY := $(VENV)/bin/python
 STAMPS := $(VENV)/.stamps
-EXTRAS := dev,lab,torch,onnx,cross,demo
+EXTRAS := dev,lab,torch,onnx,cross,demo,webgpu
 # Emulators for tests of exported libraries, and the compiler that builds PyCUDA.
 TOOLS := qemu-aarch64-static qemu-riscv64-static g++
 NOTEBOOK := notebooks/quickstart.ipynb
@@ -58,6 +58,11 @@ $(STAMPS)/python: pyproject.toml $(STAMPS)/venv
 
 $(STAMPS)/tools: .ci/tools $(STAMPS)/venv
 	.ci/tools $(TOOLS)
+	touch $@
+
+# A driver that runs kernels of WebGPU on the processor.
+$(STAMPS)/vulkan: .ci/vulkan $(STAMPS)/venv
+	.ci/vulkan
 	touch $@
 
 # PyCUDA is published as source only. Tests run it against a mock driver.
@@ -112,13 +117,13 @@ web-test: $(STAMPS)/npm
 	cd extensions && npm run lint && npm run typecheck && npm test
 
 # Tests that measure latencies run last, without other tests at the same time.
-python-test: env assets $(STAMPS)/tools $(STAMPS)/pycuda
+python-test: env assets $(STAMPS)/tools $(STAMPS)/pycuda $(STAMPS)/vulkan
 	CHROMIUM="$$(.ci/chromium)"; export CHROMIUM; \
 	$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=12 -m "not browser"; \
 	$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=12 -m "browser and not alone"; \
 	$(PY) -m pytest -q --durations=12 -m alone
 
-fuzz: env assets $(STAMPS)/tools $(STAMPS)/pycuda
+fuzz: env assets $(STAMPS)/tools $(STAMPS)/pycuda $(STAMPS)/vulkan
 	TILEWRIGHT_PROFILE=fuzz $(PY) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not browser"
 	$(PY) -m tests.fuzz.walk --minutes $(MINUTES) --resume --record --out $(OUT)/walks
 	$(PY) -m tests.fuzz.walk --graphs --minutes $(MINUTES) --resume --record --out $(OUT)/walks
@@ -126,7 +131,7 @@ fuzz: env assets $(STAMPS)/tools $(STAMPS)/pycuda
 suites: env
 	nice -n 10 $(PY) -m tests.suites.onnx_nodes --resume --record
 
-mutate: env assets $(STAMPS)/tools $(STAMPS)/pycuda
+mutate: env assets $(STAMPS)/tools $(STAMPS)/pycuda $(STAMPS)/vulkan
 	nice -n 10 $(PY) -m tests.fuzz.mutate --record
 
 math: env

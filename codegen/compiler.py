@@ -15,6 +15,7 @@ from ..calls import checked_call
 from ..errors import TilewrightError
 from ..ir.graph.nodes import GraphFunc
 from ..ir.graph.plan import plan_memory
+from ..ir.kernel_errors import shown_in
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import CALL_ATTRIBUTE, Constant, Module
 from ..ir.structural_hash import structural_hash
@@ -43,12 +44,14 @@ from .lower.host.index_limits import kernel_limits
 from .lower.host.storage import temporary_texts
 from .lower.host.to_thread import lower_host
 from .lower.pipeline import lower_kernel
+from .lower.shaders import kernel_shaders
 from .manifest import KernelSpec
 from .program_checks import checked_program
 from .program_key import program_words
 from .runtime.executable import Executable
 from .runtime.table import RuntimeTable
 from .simt.program import SimtProgram, step_texts, steps_of
+from .wgsl import Shader, to_bytes as shader_bytes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -194,10 +197,11 @@ def _host_text(flows: tuple[FlowFunctions, ...], target: Target) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _LoweredKernels:
-    """The lowered kernels of a module: launch data, LLVM texts, programs, specifications."""
+    """The lowered kernels of a module: launch data, LLVM texts, shaders, programs, facts."""
 
     kernels: Mapping[str, HostKernel]
     texts: Mapping[str, str]
+    shaders: Mapping[str, tuple[Shader, ...]]
     programs: Mapping[str, SimtProgram]
     specs: tuple[KernelSpec, ...]
 
@@ -271,13 +275,17 @@ def _build(
             phase.note = f"{counted(result.compiled, 'object')} compiled, {known} in the cache"
     parts = dict(zip(texts, result.objects, strict=True))
     gpu_kernels = {name for name in parts if name and target.is_gpu}
+    images = {n: part for n, part in parts.items() if n in gpu_kernels}
+    for name, shaders in lowered.shaders.items():
+        images[name] = shader_bytes(shaders)
+        texts[name] = "\n".join(s.text for s in shaders)
     return Artifact(
         target,
         threads,
         tuple(flow.spec for flow in flows),
         MappingProxyType({n: part for n, part in parts.items() if n not in gpu_kernels}),
         MappingProxyType({n: zlib.compress(t.encode(), 1) for n, t in texts.items()}),
-        images=MappingProxyType({n: part for n, part in parts.items() if n in gpu_kernels}),
+        images=MappingProxyType(images),
         kernel_specs=lowered.specs,
         programs=lowered.programs,
         limits=kernel_limits(lowered.kernels),
@@ -295,6 +303,7 @@ def _kernels(
     """Lower every launched kernel, and start the compilation of each unless it is emulated."""
     kernels: dict[str, HostKernel] = {}
     texts: dict[str, str] = {}
+    shaders: dict[str, tuple[Shader, ...]] = {}
     programs: dict[str, SimtProgram] = {}
     specs: list[KernelSpec] = []
     names = sorted({n for f in entries for n in launched(f)})
@@ -312,11 +321,14 @@ def _kernels(
             symbols = tuple(s.name for s in lowered.symbols)
             steps = steps_of(source, options.steps)
             programs[name] = SimtProgram(source, lowered, symbols, steps, options.debug)
+        elif target.kind == "webgpu":
+            with polled(check), shown_in(source):
+                shaders[name] = kernel_shaders(lowered, target)
         else:
             texts[name] = emit_module(function.versions, target)
             output = "image" if target.is_gpu else "object"
             objects.add(CompileJob(name, texts[name], target, output))
-    return _LoweredKernels(kernels, texts, MappingProxyType(programs), tuple(specs))
+    return _LoweredKernels(kernels, texts, shaders, MappingProxyType(programs), tuple(specs))
 
 
 def _threads(target: Target, options: BuildOptions) -> int:

@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias, cast
 from ..display import Table
 from ..errors import Json, TilewrightError
 from ..nearest import did_you_mean
-from ..schedules.launch.lowering_pass import Machine, snake_case
+from ..schedules.launch.lowering_pass import Machine, runs_on, snake_case
 from ..target.target import KINDS, Target
 from .lower.pipeline import PASSES, THREAD_PASSES, TO_THREAD
 from .nvidia import assembler, disassembler
@@ -93,7 +93,7 @@ class Stage:
 
 def _kinds(machines: Sequence[Machine]) -> tuple[str, ...]:
     """Return the kinds of targets of machines."""
-    return tuple(k for k in KINDS if ("cpu" if k == "cpu" else "gpu") in machines)
+    return tuple(k for k in KINDS if runs_on(tuple(machines), k))
 
 
 def _pass_stage(kind: type[object], level: Level, machines: Sequence[Machine]) -> Stage:
@@ -158,7 +158,8 @@ def find_stage(name: str, target: Target) -> Stage:
         near = did_you_mean(name, own)
         message = f"no pass {name!r}" + (f"; {near}" if near else "")
     elif target.kind not in every[name].targets:
-        kinds = " and ".join(every[name].targets)
+        *first, last = every[name].targets
+        kinds = f"{', '.join(first)} and {last}" if first else last
         message = f"pass {name!r} runs for {kinds}, not for {target.kind}"
     else:
         message = f"pass {name!r} requires ptxas and nvdisasm, which are not installed"

@@ -147,6 +147,12 @@ class KernelStatementError(KernelProgramError):
     title = "Unsupported statement in a GPU kernel"
 
 
+class ShaderError(KernelProgramError):
+    """A kernel that the shading language of the target cannot express."""
+
+    title = "Unsupported kernel of a shader"
+
+
 class MissingInstructionError(KernelProgramError):
     """A tensorized function whose tensor instruction the target does not have."""
 

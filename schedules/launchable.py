@@ -18,6 +18,7 @@ from ..ir.kernel_errors import (
     MemoryScopeError,
     MissingDTypeError,
     MissingInstructionError,
+    ShaderError,
     SharedMemoryError,
     ThreadAxisError,
     UnboundKernelError,
@@ -76,6 +77,7 @@ class Launchable(Requirement):
         "all threads of a warp execute a warp-level instruction, and ``threadIdx.x`` has the "
         "extent of a warp"
     )
+    SHADER = "the shading language of the target can express the kernel"
     STATEMENT = (
         "each reduction over threads is a commutative update whose partial results can be "
         "combined, and no loop is parallel"
@@ -92,6 +94,7 @@ REQUIREMENTS: Final[dict[type[KernelProgramError], Launchable]] = {
     MemoryScopeError: Launchable.MEMORY_SCOPE,
     WarpError: Launchable.WARP,
     KernelStatementError: Launchable.STATEMENT,
+    ShaderError: Launchable.SHADER,
 }
 """The requirement that an error of lowering violates."""
 
@@ -196,7 +199,8 @@ def launch_errors(func: PrimFunc, target: Target) -> tuple[KernelProgramError, .
             _check_on_cpu(func, target)
             return ()
         for one in PREPARATION:
-            func = one.run(func, target)
+            if one.applies_to(target):
+                func = one.run(func, target)
         buffers = compacted_buffers(func)
     except KernelProgramError as error:
         return (_detached(error),)
@@ -217,7 +221,7 @@ def _limits_exceeded(
     func: PrimFunc, buffers: tuple[Buffer, ...], target: Target
 ) -> Iterator[KernelProgramError]:
     axes, _ = launch_axes(func)
-    threads = Threads(tuple(a for a in axes if a.tag in THREAD_AXES))
+    threads = Threads(tuple(a for a in axes if a.tag in THREAD_AXES), target.is_cuda)
     checks: list[Callable[[], None]] = [
         *(partial(check_axis, func.name, axis, target) for axis in axes),
         partial(check_threads, func.name, axes, target),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from . import webgpu
 from .cpus import Cpu
 from .target import Target
 
@@ -94,16 +95,26 @@ _OPTIN: Final[Mapping[int, int]] = MappingProxyType(
 """Opt-in shared memory in KiB (CUDA C++ Programming Guide, table of compute capabilities)."""
 
 
+WEBGPU: Final = GpuLimits(
+    webgpu.INVOCATIONS, webgpu.AXES, webgpu.WORKGROUP_STORAGE, webgpu.WORKGROUP_STORAGE, 255
+)
+"""The limits of every implementation of WebGPU."""
+
+
 def limits_of(target: Target | None) -> GpuLimits:
-    """Return the limits of a GPU target; for other targets, the minimum over all GPUs.
+    """Return the limits of a GPU target; for CPUs and None, the minimum over all CUDA GPUs.
 
     Examples
     --------
     >>> limits_of(Target("cuda", arch="sm_90a")).shared_optin
     232448
+    >>> limits_of(Target("webgpu")).threads
+    256
     >>> limits_of(None).axes["threadIdx.z"]
     64
     """
-    known = target is not None and target.is_gpu
+    if target is not None and target.kind == "webgpu":
+        return WEBGPU
+    known = target is not None and target.is_cuda
     optin = _OPTIN[target.capability] if known and target is not None else min(_OPTIN.values())
     return GpuLimits(1024, _AXES, STATIC_SHARED, optin * _KIB, 255)

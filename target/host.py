@@ -168,7 +168,7 @@ def with_level(target: Target) -> Target:
     >>> with_level(Target("cpu")).features[0] == levels_of_host()[-1]
     True
     """
-    if target.features or target.arch not in ("", "x86_64"):
+    if target.is_gpu or target.features or target.arch not in ("", "x86_64"):
         return target
     check_host()
     level, have = levels_of_host()[-1], host_features()

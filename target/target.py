@@ -11,10 +11,11 @@ from ..errors import TilewrightError
 from ..nearest import listed, nearest
 from .cpus import FAMILIES
 from .features import expanded
+from .webgpu import FEATURE_NAMES
 
-Kind: TypeAlias = Literal["cpu", "cuda", "simt"]
+Kind: TypeAlias = Literal["cpu", "cuda", "simt", "webgpu"]
 
-KINDS: Final = ("cpu", "cuda", "simt")
+KINDS: Final = ("cpu", "cuda", "simt", "webgpu")
 CPU_ARCHS: Final = ("x86_64", *FAMILIES)
 GPU_ARCHS: Final = (
     "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a",
@@ -38,13 +39,14 @@ class Target:
     ----------
     kind : str
         ``"cpu"``; ``"cuda"`` for an NVIDIA GPU; ``"simt"`` to emulate a GPU on the CPU with
-        checks.
+        checks; ``"webgpu"`` for any GPU that has a WebGPU driver.
     arch : str
         Architecture. For ``"cpu"`` one of ``x86_64``, ``aarch64``, ``riscv64``, ``wasm32``; empty
-        means the host's. For a GPU for example ``sm_90a``; empty means ``sm_80``.
+        means the host's. For CUDA for example ``sm_90a``; empty means ``sm_80``.
     features : tuple of str
         Instruction-set features, such as ``("avx2", "fma")``. Empty means all features of the
-        host, or the baseline of the architecture if it is not the host's.
+        host, or the baseline of the architecture if it is not the host's. For WebGPU the features
+        that an adapter must have, of ``f16``, ``subgroups``, ``packed_dot``, ``timestamps``.
     threads : int
         Maximum number of threads of a parallel loop; 0 means one per core.
 
@@ -70,9 +72,15 @@ class Target:
         """Check the kind, the architecture, and the number of threads."""
         if self.kind not in KINDS:
             raise _unknown_kind(self.kind)
-        if self.is_gpu and not self.arch:
+        if self.is_cuda and not self.arch:
             object.__setattr__(self, "arch", DEFAULT_GPU_ARCH)
-        known = GPU_ARCHS if self.is_gpu else ("", *CPU_ARCHS)
+        if self.kind == "webgpu" and self.arch:
+            raise UnknownTargetError(
+                f"target 'webgpu' has no architecture, got arch={self.arch!r}",
+                where="argument 'arch' of Target",
+                hint="omit it: a WebGPU driver compiles kernels for its own GPU",
+            )
+        known = GPU_ARCHS if self.is_cuda else ("", *CPU_ARCHS)
         if self.arch not in known:
             names = [name for name in known if name]
             raise UnknownTargetError(
@@ -111,7 +119,14 @@ class Target:
                 where="argument 'features' of Target",
                 hint=f"write {usage}",
             )
-        if self.is_gpu and items:
+        unknown = [f for f in items if f not in FEATURE_NAMES]
+        if self.kind == "webgpu" and unknown:
+            raise UnknownTargetError(
+                f"WebGPU has no feature {', '.join(map(repr, unknown))}",
+                where="argument 'features' of Target",
+                hint=f"features are {listed(str(unknown[0]), FEATURE_NAMES)}",
+            )
+        if self.is_cuda and items:
             raise UnknownTargetError(
                 f"target {self.kind!r} has no features, got {', '.join(map(repr, items))}",
                 where="argument 'features' of Target",
@@ -122,13 +137,23 @@ class Target:
     @property
     def is_gpu(self) -> bool:
         """True for GPU targets, including ``simt``, which emulates a GPU."""
+        return self.kind != "cpu"
+
+    @property
+    def is_cuda(self) -> bool:
+        """True for CUDA, and for ``simt``, which emulates it."""
         return self.kind in ("cuda", "simt")
 
     @property
+    def name(self) -> str:
+        """The architecture, or the kind of a target without one."""
+        return self.arch or self.kind
+
+    @property
     def capability(self) -> int:
-        """The compute capability of a GPU (80 for ``sm_80``); 0 for a CPU."""
+        """The compute capability of a CUDA GPU (80 for ``sm_80``); 0 for other targets."""
         digits = self.arch.removeprefix("sm_").rstrip("a")
-        return int(digits) if self.is_gpu else 0
+        return int(digits) if self.is_cuda else 0
 
     def __str__(self) -> str:
         """Return the expression that constructs the target."""
@@ -167,9 +192,9 @@ def provides(target: Target, need: str) -> bool | None:
     if need.startswith("sm_"):
         if need.endswith("a"):
             return target.arch == need
-        return target.is_gpu and target.capability >= int(need.removeprefix("sm_"))
+        return target.is_cuda and target.capability >= int(need.removeprefix("sm_"))
     if target.is_gpu:
-        return False
+        return target.kind == "webgpu" and need in target.features
     if need in CPU_ARCHS:
         return (target.arch or platform.machine()) == need
     if not target.features and target.arch in ("", "x86_64"):
@@ -193,6 +218,7 @@ _OTHER_NAMES: Final = {
     "nvidia": '"cuda"',
     "nvptx": '"cuda"',
     "x86": '"cpu"',
+    "wgpu": '"webgpu"',
     "x86_64": 'Target("cpu", arch="x86_64")',
 }
 """Names of targets in other compilers, and the targets here."""

@@ -24,6 +24,7 @@ from ...schedules.launch.lowering_pass import Pass, ThreadPass
 from ...schedules.launch.passes import LAUNCH_PASSES
 from ...target.target import Target
 from ..llvm.processor import resolve
+from ..wgsl import NATIVE
 from .passes.compact_buffers import CompactBuffers
 from .passes.guard_single_thread import GuardSingleThread
 from .passes.lift_tail_guards import LiftTailGuards
@@ -188,9 +189,12 @@ def after_each_pass(
             yield one.name, func
     with _in_pass(TO_THREAD), shown_in(source):
         _check_copies(func)
-        start = LoweringContext(Assumptions.of(func.facts), scheduled=source)
-        gpu = target.is_gpu
-        kernel = _gpu_kernel(func, start) if gpu else _cpu_kernel(func, target, start, debug=debug)
+        native = NATIVE if target.kind == "webgpu" else frozenset[str]()
+        start = LoweringContext(Assumptions.of(func.facts), scheduled=source, native=native)
+        if target.is_gpu:
+            kernel = _gpu_kernel(func, target, start)
+        else:
+            kernel = _cpu_kernel(func, target, start, debug=debug)
     yield TO_THREAD, kernel
     for kind in THREAD_PASSES:
         if kind.applies_to(target):
@@ -258,9 +262,10 @@ def _cpu_kernel(
     )
 
 
-def _gpu_kernel(func: PrimFunc, context: LoweringContext) -> LoweredKernel:
+def _gpu_kernel(func: PrimFunc, target: Target, context: LoweringContext) -> LoweredKernel:
     symbols = kernel_symbols(func)
-    kernel, scratch, temporaries = lower_threads(func, symbols, kernel_checked(func), context)
+    made = lower_threads(func, symbols, kernel_checked(func), context, target)
+    kernel, scratch, temporaries = made
     return LoweredKernel(
         func.name,
         kernel,

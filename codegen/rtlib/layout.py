@@ -69,6 +69,10 @@ HOST: Final = 1
 """The DLPack device type of host memory."""
 CUDA: Final = 2
 """The DLPack device type of CUDA memory."""
+WEBGPU: Final = 15
+"""The DLPack device type of buffers of WebGPU, whose addresses are numbers of the runtime."""
+DEVICE_TYPES: Final = {"cuda": CUDA, "webgpu": WEBGPU}
+"""The device types of targets with separate memory."""
 
 # The instance record: one function of an executable.
 

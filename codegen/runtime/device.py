@@ -90,6 +90,10 @@ def device_of(target: Target) -> Device | None:
             from .cuda.device import cuda_device
 
             return cuda_device(target)
+        case "webgpu":
+            from .webgpu.device import webgpu_device
+
+            return webgpu_device(target)
         case "simt":
             from .simt_device import SimtDevice
 

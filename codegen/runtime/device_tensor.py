@@ -73,6 +73,11 @@ class TensorDevice(Protocol):
     """A device that stores tensors."""
 
     @property
+    def kind(self) -> str:
+        """The kind of the device: ``cuda`` or ``webgpu``."""
+        ...
+
+    @property
     def ordinal(self) -> int:
         """The index among the devices of the same type."""
         ...
@@ -131,7 +136,7 @@ class DeviceTensor:
         self.read_only = False
         self.shape = shape
         self.dtype = dtype
-        self.device = f"cuda:{holder.ordinal}"
+        self.device = f"{holder.kind}:{holder.ordinal}"
         self.owner = owner
         rank = len(shape)
         words = (ctypes.c_int64 * max(2 * rank, 1))(*shape, *compact_strides(shape))
@@ -140,7 +145,7 @@ class DeviceTensor:
         self._keep = words
         self._description = DLTensor(
             address,
-            layout.CUDA,
+            layout.DEVICE_TYPES[holder.kind],
             holder.ordinal,
             rank,
             dtype.dlpack,
@@ -191,6 +196,11 @@ class DeviceTensor:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
+        if self._holder.kind != "cuda":
+            raise BufferError(
+                f"a tensor on {self.device} has no address that other libraries can use; use "
+                "numpy() to copy it to the host"
+            )
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError(
                 f"cannot export a tensor on {self.device} with copy={copy}, dl_device={dl_device}; "

@@ -29,6 +29,7 @@ from ..errors import ArgumentNameError, CompileError
 from ..libraries import library_address
 from ..manifest import FunctionSpec
 from ..nvidia import Image, disassemble
+from ..rtlib import layout
 from .arguments import signature_of
 from .device import Device, RemoteDevice, device_of
 from .device_tensor import DeviceTensor
@@ -137,8 +138,8 @@ class Executable:
         if "main" in self.names or len(self.names) == 1:
             # For inspect.signature and completion.
             self.__signature__ = signature_of(self.spec()) if call is None else call.signature()
-        # Programs for CUDA can be compiled on machines without a GPU, so they are loaded later.
-        if artifact.target.kind != "cuda":
+        # Programs for GPUs can be compiled on machines without one, so they are loaded later.
+        if artifact.target.kind not in layout.DEVICE_TYPES:
             self._load()
 
     def _load(self) -> None:

@@ -117,7 +117,9 @@ class RemoteFunction(NativeFunction):
         """Copy an array of the right dtype to the device; the entry point rejects all others."""
         if param.form == "integer" or isinstance(original, DeviceTensor):
             return _Argument(original, passed=original)
-        device_of_tensor: Any = getattr(original, "__dlpack_device__", None)
+        device_of_tensor: Any = None
+        if self.remote.kind == "cuda":
+            device_of_tensor = getattr(original, "__dlpack_device__", None)
         if device_of_tensor is not None and not isinstance(original, np.ndarray | np.generic):
             kind, ordinal = device_of_tensor()
             if kind in _ON_CUDA:
@@ -135,7 +137,8 @@ class RemoteFunction(NativeFunction):
         if ordinal != self.remote.ordinal:
             raise DeviceError(
                 Message.DEVICE.format(
-                    device=f"cuda:{self.remote.ordinal}", actual_device=f"cuda:{ordinal}"
+                    device=f"{self.remote.kind}:{self.remote.ordinal}",
+                    actual_device=f"cuda:{ordinal}",
                 ),
                 where=parameter_location(self.spec.name, param),
             )

@@ -22,7 +22,7 @@ def check_axis(name: str, axis: ThreadAxis, target: Target) -> None:
     size, limit = const_value(axis.extent), limits_of(target).axes[axis.tag]
     if size is not None and size > limit:
         raise LaunchLimitError(
-            f"{axis.tag} has extent {size}; the limit of {target.arch} is {limit}",
+            f"{axis.tag} has extent {size}; the limit of {target.name} is {limit}",
             where=f"kernel {name!r}",
             hint="split the loop and bind an inner loop of smaller extent",
             details={"axis": axis.tag, "extent": size, "limit": limit},
@@ -43,7 +43,7 @@ def check_threads(name: str, axes: tuple[ThreadAxis, ...], target: Target) -> No
     if threads > limit:
         parts = " * ".join(f"{tag} {size}" for tag, size in sizes.items())
         raise LaunchLimitError(
-            f"a thread block has {parts} = {threads} threads; the limit of {target.arch} is "
+            f"a thread block has {parts} = {threads} threads; the limit of {target.name} is "
             f"{limit}",
             where=f"kernel {name!r}",
             hint="split one of the bound loops and bind an inner loop of smaller extent",

@@ -10,11 +10,24 @@ from ...ir.loop.nodes import PrimFunc
 from ...ir.thread.function import ThreadFunc
 from ...target.target import Target
 
-Machine: TypeAlias = Literal["cpu", "gpu"]
+Machine: TypeAlias = Literal["cpu", "gpu", "webgpu"]
+"""A CPU, any GPU, or one with a WebGPU driver."""
 
 ANY: Final[tuple[Machine, ...]] = ("cpu", "gpu")
 CPU: Final[tuple[Machine, ...]] = ("cpu",)
 GPU: Final[tuple[Machine, ...]] = ("gpu",)
+WEBGPU: Final[tuple[Machine, ...]] = ("webgpu",)
+
+
+def runs_on(machines: tuple[Machine, ...], kind: str) -> bool:
+    """Return whether machines include those of a kind of targets.
+
+    Examples
+    --------
+    >>> [kind for kind in ("cpu", "cuda", "webgpu") if runs_on(GPU, kind)]
+    ['cuda', 'webgpu']
+    """
+    return kind in machines or ("cpu" if kind == "cpu" else "gpu") in machines
 
 
 def snake_case(name: str) -> str:
@@ -44,7 +57,7 @@ class _Pass:
     @classmethod
     def applies_to(cls, target: Target) -> bool:
         """Return whether the pass runs for a target."""
-        return ("gpu" if target.is_gpu else "cpu") in cls.targets
+        return runs_on(cls.targets, target.kind)
 
 
 class Pass(_Pass, ABC):

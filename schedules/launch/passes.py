@@ -7,6 +7,7 @@ from typing import Final
 from .check_instructions import CheckInstructions
 from .check_interblock_memory import CheckInterblockMemory
 from .check_parallel_loops import CheckParallelLoops
+from .check_shader import CheckShader
 from .combine_cross_thread_reductions import CombineCrossThreadReductions
 from .compact_thread_buffers import CompactThreadBuffers
 from .decompose_reductions import DecomposeReductions
@@ -30,6 +31,7 @@ PREPARATION: Final[tuple[Pass, ...]] = (
     UnifyThreadBindings(),
     CheckInterblockMemory(),
     CheckParallelLoops(),
+    CheckShader(),
 )
 """The passes before temporaries get their scope; CPUs check only the first one for a launch."""
 

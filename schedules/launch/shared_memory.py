@@ -92,7 +92,7 @@ def check_shared(name: str, parts: dict[str, int], target: Target) -> None:
         )
         raise SharedMemoryError(
             f"a thread block needs {needed} bytes of shared memory ({listed}); the limit of "
-            f"{target.arch} is {limit}",
+            f"{target.name} is {limit}",
             where=f"kernel {name!r}",
             hint="use smaller tiles, or keep a buffer in scope 'local' or 'global'",
             details={"bytes": needed, "limit": limit, "parts": dict(parts)},

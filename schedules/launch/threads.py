@@ -14,6 +14,13 @@ from ...target.gpus import THREAD_AXES, WARP
 class Threads:
     """The threads of a block, numbered along x, then y, then z.
 
+    Parameters
+    ----------
+    axes : tuple of ThreadAxis
+        The thread axes of the launch.
+    warps : bool
+        Whether the GPU executes threads in warps of a known size, which exchange registers.
+
     Examples
     --------
     >>> from ...ir.symbolic import var
@@ -23,6 +30,7 @@ class Threads:
     """
 
     axes: tuple[ThreadAxis, ...]
+    warps: bool = True
 
     def extent(self, tag: str) -> int:
         """Return the extent of an axis, 1 if the kernel does not use the axis."""
@@ -58,7 +66,7 @@ class Threads:
     def in_warps(self, tags: tuple[str, ...]) -> bool:
         """Return whether the threads along some axes form whole warps or equal parts of a warp."""
         size = prod(self.extent(t) for t in tags)
-        whole = self.count % WARP == 0 and self.neighbors(tags)
+        whole = self.warps and self.count % WARP == 0 and self.neighbors(tags)
         return whole and (size % WARP == 0 or (size < WARP and size & (size - 1) == 0))
 
     def neighbors(self, tags: tuple[str, ...]) -> bool:

@@ -116,7 +116,9 @@ def test_a_name_of_another_type_is_rejected(name) -> None:
 
 
 def test_a_pass_of_another_target_is_reported() -> None:
-    with pytest.raises(UnknownPassError, match="'insert_barriers' runs for cuda and simt, not for"):
+    with pytest.raises(
+        UnknownPassError, match="'insert_barriers' runs for cuda, simt and webgpu, not for"
+    ):
         find_stage("insert_barriers", CPU)
 
 

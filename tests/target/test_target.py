@@ -5,7 +5,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.target.features import UnsupportedPlatformError
-from tilewright.target.target import KINDS, Target, UnknownTargetError, as_target
+from tilewright.target.target import KINDS, Target, UnknownTargetError, as_target, provides
 
 PROGRAM = """
 n = symbols("n", lower=0)
@@ -100,3 +100,17 @@ def test_the_architecture_of_a_gpu_for_a_cpu_target():
     with pytest.raises(UnknownTargetError) as caught:
         Target("cpu", arch="sm_80")
     assert caught.value.hint.endswith('write Target("cuda", arch=...) for a GPU')
+
+
+def test_webgpu_has_features_and_no_architecture():
+    target = Target("webgpu", features=("f16", "packed_dot"))
+    assert (target.is_gpu, target.is_cuda, target.capability, target.name) == (
+        True, False, 0, "webgpu",
+    )  # fmt: skip
+    assert str(target) == "Target('webgpu', features=('f16', 'packed_dot'))"
+    assert provides(target, "f16")
+    assert not provides(target, "sm_80")
+    with pytest.raises(UnknownTargetError, match="no architecture"):
+        Target("webgpu", arch="sm_80")
+    with pytest.raises(UnknownTargetError, match="no feature 'f17'"):
+        Target("webgpu", features=("f17",))

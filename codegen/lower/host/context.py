@@ -259,12 +259,12 @@ class HostContext:
     @property
     def remote(self) -> bool:
         """Whether tensors are in memory that the host cannot access."""
-        return self.target.kind == "cuda"
+        return self.target.kind in layout.DEVICE_TYPES
 
     @property
     def device(self) -> int:
         """The DLPack device type of the tensors."""
-        return layout.CUDA if self.remote else layout.HOST
+        return layout.DEVICE_TYPES.get(self.target.kind, layout.HOST)
 
     def alignment(self, dtype: DType) -> int:
         """Return the required alignment of a tensor in bytes.

@@ -386,7 +386,7 @@ def _spec(
         plan=memory.records.plan_bytes,
         prepares=str(dict(func.attributes).get("prepare_for", "")),
         kernels=tuple(context.handles),
-        device="cuda" if context.remote else "cpu",
+        device=context.target.kind if context.remote else "cpu",
         devices=tuple(context.devices),
         streams=stream_count(func.bindings),
         updates=tuple(

@@ -29,10 +29,13 @@ class Code:
         The list that statements are appended to.
     source : Source
         The origin of the statements.
+    native : frozenset of str
+        The functions of floats that the target computes with its own functions.
     """
 
     before: list[Stmt]
     source: Source = NO_SOURCE
+    native: frozenset[str] = frozenset()
 
     def keep(self, name: str, x: Num) -> Num:
         """Assign a number to a new register, so that several statements compute it once."""

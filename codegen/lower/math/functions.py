@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import get_args
 
 from ....errors import TilewrightError
+from ....ir.dtype import f32, i32
 from ....ir.thread.nodes import (
     Binary,
     BinaryOp,
+    Call,
     Cast,
     Compare,
     Const,
+    Reg,
     Select,
     Unary,
     UnaryOp,
@@ -54,6 +57,8 @@ def apply_function(op: str, operands: tuple[Value, ...], code: Code) -> Value:
         The list that receives the statements that the function needs.
     """
     of = _type(operands[0])
+    if op in code.native and of.dtype.is_float:
+        return _own_function(op, operands, code)
     expands = op in (EXPANSIONS if of.dtype.is_float else INTEGER_EXPANSIONS)
     match op, operands:
         case "abs", (x,) if of.dtype.kind == "uint":
@@ -68,6 +73,19 @@ def apply_function(op: str, operands: tuple[Value, ...], code: Code) -> Value:
             return Binary(_BINARY[op], x, y)
         case _:
             return _expanded(_formula(op, of), code, operands)
+
+
+def _own_function(op: str, operands: tuple[Value, ...], code: Code) -> Value:
+    """Call the function of the target, which computes in single precision."""
+    of = _type(operands[0])
+    single = VectorType(f32, of.lanes)
+    args: list[Value] = []
+    for x in operands:
+        wanted = single if _type(x).dtype.is_float else VectorType(i32, of.lanes)
+        args.append(x if x.type == wanted else Cast(wanted, x))
+    result = Reg(op, single)
+    code.before.append(Call(f"tw_{op}", tuple(args), result, code.source))
+    return result if of == single else Cast(of, result)
 
 
 def _formula(op: str, of: VectorType) -> Expansion:

@@ -42,6 +42,8 @@ class LoweringContext:
         Whether the statement is inside a parallel region.
     scheduled : PrimFunc or None
         The function before all passes, whose lines are parts of error messages.
+    native : frozenset of str
+        The element functions of floats that the target computes with its own functions.
     """
 
     assumptions: Assumptions = field(default_factory=Assumptions)
@@ -51,6 +53,7 @@ class LoweringContext:
     source: Source = NO_SOURCE
     parallel: bool = False
     scheduled: PrimFunc | None = None
+    native: frozenset[str] = frozenset()
 
     @overload
     def term(self, e: Expr) -> Expr: ...

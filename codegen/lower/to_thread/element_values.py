@@ -224,7 +224,7 @@ class Elements:
         return self._function(element, element.dtype, element.op, element.left, element.right)
 
     def _code(self) -> Code:
-        return Code(self.before, self.context.source)
+        return Code(self.before, self.context.source, self.context.native)
 
     def _contracted(self, element: loop.Binary) -> Value | None:
         """Contract a product and a sum to a fused multiply-add."""

@@ -12,6 +12,7 @@ from ....ir.thread.types import SHARED_POINTER
 from ....ir.thread.visit import uses
 from ....schedules.launch.launch_axes import launch_axes
 from ....schedules.launch.threads import Threads
+from ....target.target import Target
 from .bounds_checks import Access
 from .context import LoweringContext
 from .gpu_addresses import GpuBufferAddresses
@@ -24,6 +25,7 @@ def lower_threads(
     symbols: tuple[Var, ...],
     checked: frozenset[Access],
     context: LoweringContext,
+    target: Target,
 ) -> tuple[ThreadFunc, Expr | None, tuple[ScratchTemporary, ...]]:
     """Lower a function with thread-bound loops around its whole body.
 
@@ -37,6 +39,8 @@ def lower_threads(
         The accesses without a proof, which are checked.
     context : LoweringContext
         The context of the body, with the facts of the function.
+    target : Target
+        The GPU, which decides how threads exchange partial results.
 
     Returns
     -------
@@ -47,7 +51,8 @@ def lower_threads(
     axes, body = launch_axes(func)
     memory = GpuBufferAddresses()
     pointers = tuple(memory.add(b) for b in func.buffer_params)
-    threads = Threads(tuple(a for a in axes if a.tag.startswith("threadIdx")))
+    own = tuple(a for a in axes if a.tag.startswith("threadIdx"))
+    threads = Threads(own, target.is_cuda)
     lowering = ThreadLowering(
         memory, Scratch(replace(func, buffers=()), memory), threads, func.name, checked=checked
     )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ....errors import TilewrightError
 from ....ir.dtype import from_numpy
 from ....ir.graph.devices import MOST_STREAMS, Device
+from ....ir.packing import from_storage, storage_of
 from ....target.gpus import STATIC_SHARED
 from ....target.target import GPU_ARCHS, Target
 from ...artifact import Artifact
@@ -50,6 +51,7 @@ class CudaDevice:
     def __init__(self, ordinal: int = 0) -> None:
         """Open the GPU."""
         module = pycuda()
+        self.kind = "cuda"
         gpu = module.Device(ordinal)
         self.ordinal = ordinal
         self.name: str = gpu.name()
@@ -171,7 +173,8 @@ class CudaDevice:
 
     def upload(self, array: Array) -> DeviceTensor:
         """Copy an array to the GPU, compact in row-major order."""
-        compact = np.ascontiguousarray(array).reshape(array.shape)
+        element = from_numpy(array.dtype)
+        compact = storage_of(array, element)
         address = self._allocate(compact.nbytes, layout.ALIGNMENT)
         if not address:
             raise OutOfMemoryError(
@@ -181,15 +184,15 @@ class CudaDevice:
             )
         owner = Owner()
         weakref.finalize(owner, self._free, address).atexit = False
-        tensor = DeviceTensor(address, array.shape, from_numpy(array.dtype), self, owner)
+        tensor = DeviceTensor(address, array.shape, element, self, owner)
         self._copy(address, compact.ctypes.data, compact.nbytes)
         return tensor
 
     def download(self, tensor: DeviceTensor) -> Array:
         """Copy a tensor to a new array after all kernels that write it have finished."""
-        array: Array = np.empty(tensor.shape, tensor.dtype.numpy)
-        self._copy(array.ctypes.data, tensor.address, array.nbytes)
-        return array
+        content = np.empty(tensor.nbytes, np.uint8)
+        self._copy(content.ctypes.data, tensor.address, content.nbytes)
+        return from_storage(content, tensor.shape, tensor.dtype)
 
     def _copy(self, target: int, source: int, size: int) -> None:
         if size:
