@@ -20,8 +20,8 @@ VENV := $(CURDIR)/.venv
 PY := $(VENV)/bin/python
 STAMPS := $(VENV)/.stamps
 EXTRAS := dev,lab,torch,onnx,cross,demo,webgpu
-# Emulators for tests of exported libraries, and the compiler that builds PyCUDA.
-TOOLS := qemu-aarch64-static qemu-riscv64-static g++
+# Emulators and the debugger for tests of exported libraries, and the compiler that builds PyCUDA.
+TOOLS := qemu-aarch64-static qemu-riscv64-static g++ gdb
 NOTEBOOK := notebooks/quickstart.ipynb
 OUT := out
 # The duration of the random walks of `make fuzz`; they continue after the last seed.

@@ -9,15 +9,14 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from ..calls import checked_call
 from ..errors import TilewrightError
 from ..ir.graph.nodes import GraphFunc
 from ..ir.graph.plan import plan_memory
 from ..ir.kernel_errors import shown_in
-from ..ir.loop.nodes import PrimFunc
-from ..ir.module import CALL_ATTRIBUTE, Constant, Module
+from ..ir.module import Constant, Module
 from ..ir.structural_hash import structural_hash
 from ..polling import polled
 from ..progress import ProgressOption, Report as Progress, progress_of
@@ -46,6 +45,7 @@ from .lower.host.to_thread import lower_host
 from .lower.pipeline import lower_kernel
 from .lower.shaders import kernel_shaders
 from .manifest import KernelSpec
+from .program import convention_of, module_of, state_of
 from .program_checks import checked_program
 from .program_key import program_words
 from .runtime.executable import Executable
@@ -59,16 +59,6 @@ R = TypeVar("R")
 SCHEDULED = 0.2
 LOWERED = 0.5
 """The progress of a compilation after scheduling, and after lowering."""
-
-
-if TYPE_CHECKING:
-    from ..ir.importers.torch_call import TorchCall
-
-
-class NotAProgramError(TilewrightError):
-    """A program to compile that is not a module, a schedule, or a state."""
-
-    title = "Invalid program type"
 
 
 class NothingToCompileError(TilewrightError):
@@ -479,46 +469,9 @@ def _artifact_key(key: str, module: Module, names: Sequence[str]) -> str:
     return DiskCache.key(key.encode(), content_digest(module, names))
 
 
-def module_of(program: object) -> Module:
-    """Return the module of a module, a schedule, or a state.
-
-    Raises
-    ------
-    NotAProgramError
-        If ``program`` is none of them.
-    """
-    if isinstance(program, Module):
-        return program
-    if isinstance(program, Schedule | State):
-        return program.module
-    raise NotAProgramError(
-        f"expected a Module, a Schedule or a State, got {type(program).__name__}",
-        where="argument 'program'",
-        hint=_program_hint(program),
-    )
-
-
-def _program_hint(program: object) -> str:
-    """Return how to create a module from another object."""
-    if isinstance(program, PrimFunc | GraphFunc):
-        return "create a module of the function with tilewright.script.module(function)"
-    if type(program).__name__ == "ExportedProgram":
-        return "import it first: from_exported_program(program)"
-    if type(program).__module__.partition(".")[0] == "torch":
-        return "import the model first: from_torch(model.eval(), example_arguments)"
-    return "create a module with parse(text), from_exported_program(program) or from_onnx(path)"
-
-
 def _own_steps(program: Module | Schedule | State) -> Mapping[int, str]:
-    state = _state(program)
+    state = state_of(program)
     return {} if state is None else step_texts([state])
-
-
-def _state(program: Module | Schedule | State) -> State | None:
-    """Return the state of a schedule; None for a module."""
-    if isinstance(program, Module):
-        return None
-    return program.state if isinstance(program, Schedule) else program
 
 
 @checked_call
@@ -597,22 +550,10 @@ def compile(
         )  # fmt: skip
         with log.phase(f"compilation for {chosen}"):
             artifact, compiled = compile_artifact(module, chosen, options)
-            if (state := _state(program)) is not None:
+            if (state := state_of(program)) is not None:
                 artifact = replace(artifact, facts=with_steps_of(artifact.facts, state))
             with log.phase("linking"):
                 return Executable(
                     artifact, module.constants,
-                    table=table, compiled=compiled, call=_convention(module),
+                    table=table, compiled=compiled, call=convention_of(module),
                 )  # fmt: skip
-
-
-def _convention(module: Module) -> TorchCall | None:
-    """Return how to call an imported PyTorch module, if ``main`` still has its parameters."""
-    text, main = module.attributes.get(CALL_ATTRIBUTE), module.functions.get("main")
-    if text is None or not isinstance(main, GraphFunc):
-        return None
-    from ..ir.importers.torch_call import TorchCall
-
-    call = TorchCall.from_text(text)
-    names = tuple(p.value.name for p in main.params if p.access != "state")
-    return call if names == call.params else None

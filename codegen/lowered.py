@@ -18,7 +18,7 @@ from ..schedules import Schedule, State
 from ..schedules.targets import program_target
 from ..target.target import Target
 from .build.worker_pool import CancelToken
-from .compiler import module_of
+from .program import module_of
 from .stage_results import Form, StageResults
 from .stages import HOST, Stage, find_stage, stage_before, stages_of
 

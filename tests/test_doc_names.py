@@ -36,9 +36,9 @@ EXAMPLE_STEPS = {"decompose", "find_mm", "step", "strip"}
 """Steps that examples define, and parts of names."""
 
 OTHER_NAMES = {
-    "all_of", "any_of", "call_sites", "ceil_mode", "divisor_override", "example_inputs",
-    "index_put", "make_tuple", "multiple_of", "output_padding", "output_shape",
-    "repeat_interleave", "sm_80",
+    "all_of", "any_of", "as_strided", "call_sites", "ceil_mode", "divisor_override",
+    "example_inputs", "index_put", "inv_std_var", "make_tuple", "multiple_of", "output_padding",
+    "output_shape", "repeat_interleave", "serialized_type_name", "sm_80",
 }  # fmt: skip
 """Names in messages that are not steps: parameters, functions, and an architecture."""
 

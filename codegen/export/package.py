@@ -23,9 +23,10 @@ from ...target.host import with_level
 from ...target.target import Target
 from ..artifact import Artifact
 from ..build.rtlib_object import rtlib_object_code
-from ..compiler import BuildOptions, compile_artifact, module_of
+from ..compiler import BuildOptions, compile_artifact
 from ..entry_names import CALL, INTO, public_name
 from ..manifest import FunctionSpec, to_json
+from ..program import module_of
 from ..rtlib import layout
 from .c_messages import IN_JAVASCRIPT, IN_PYTHON, loader_table
 from .describe import write_manifest

@@ -120,7 +120,7 @@ def from_exported_program(
         raise UnsupportedInputError(
             f"expected a torch.export.ExportedProgram, got {type(program).__name__}",
             where="argument 'program' of from_exported_program",
-            hint="import a module with from_torch(model.eval(), example_arguments)",
+            hint="import a module with from_torch(model.eval(), example_inputs)",
         )
     with _consistent():
         functional = program if _is_mapped(program) else _functional(program)

@@ -8,10 +8,10 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.build.worker_pool import CancelToken
-from tilewright.codegen.compiler import NotAProgramError
 from tilewright.codegen.errors import CompileCanceledError
 from tilewright.codegen.lower.host.function import FlowFunctions
 from tilewright.codegen.lowered import UnknownKernelError, stage_text
+from tilewright.codegen.program import NotAProgramError
 from tilewright.codegen.stages import UnknownPassError, stages_of
 from tilewright.ir.loop.nodes import PrimFunc
 from tilewright.ir.thread.function import ThreadFunc

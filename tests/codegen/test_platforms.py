@@ -10,10 +10,10 @@ from llvmlite import binding
 
 from tilewright.codegen import compile
 from tilewright.codegen.build.native_library import Library
-from tilewright.codegen.compiler import NotAProgramError
 from tilewright.codegen.llvm import compile_text, emit_module
 from tilewright.codegen.llvm.processor import resolve
 from tilewright.codegen.lower import lower_kernel
+from tilewright.codegen.program import NotAProgramError
 from tilewright.ir.module import Module
 from tilewright.target import host
 from tilewright.target.cpus import FAMILIES

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.compiler import NotAProgramError
 from tilewright.codegen.export import ExportError, link
 from tilewright.codegen.export.errors import ExportDirectoryError, LinkerMissingError
 from tilewright.codegen.export.names import RESERVED
 from tilewright.codegen.export.states import RESERVED as STATE_NAMES
+from tilewright.codegen.program import NotAProgramError
 from tilewright.target.target import UnknownTargetError
 
 from tests.conftest import ROOT
