@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...ir.symbolic import const_value
 from ..composite import composite
 from ..handles import BlockRef
 from ..schedule import Schedule
@@ -11,6 +12,8 @@ from .whole_bytes import parallelize
 @composite
 def vectorize_nest(sch: Schedule, block: BlockRef, lanes: int) -> None:
     """Vectorize the innermost loop around a block, and run the outermost one in parallel.
+
+    Outer loops of one iteration are skipped.
 
     Before::
 
@@ -60,6 +63,13 @@ def vectorize_nest(sch: Schedule, block: BlockRef, lanes: int) -> None:
     if not loops:
         return
     sch.vectorize_inner(loops[-1], lanes)
-    outer = sch.get_loops(block)[0]
+    outer, *others = sch.get_loops(block)
+    for loop in (outer, *others):
+        found = sch.state.loop(loop)
+        if found.kind != "serial":
+            break
+        if const_value(found.extent) != 1:
+            outer = loop
+            break
     if sch.state.loop(outer).kind == "serial":
         parallelize(sch, outer)

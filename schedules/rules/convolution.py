@@ -2,7 +2,8 @@
 
 The sums of a tile stay in vector registers: some output channels, each with a strip of adjacent
 columns of one row. Each element of the weights is multiplied by a strip of the image. The columns
-of an image with a stride are stored by their remainder, so that every strip is contiguous.
+of an image with a stride are stored by their remainder, so that every strip is contiguous. If each
+channel has its own window, the image is padded per channel.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..handles import BlockRef, FunctionRef, LoopRef, block_ref, buffer_ref
 from ..library._products import written
 from ..machine import machine_of
 from ..primitives.graph.hoist_block import HoistBlock
+from ..primitives.placement.compute_at import ComputeAt
 from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
 from .convolution_tiles import ConvolutionTile, tile_of
@@ -58,7 +60,8 @@ def schedule_convolution(sch: Schedule, function: FunctionRef) -> None:
     ``transform_layout`` of the image if the windows have a stride, and of the weights, which
     ``hoist_block`` moves to load time if they are constants. Then ``compute_inline`` or
     ``cache_write``, ``split``, ``reorder``, ``compute_at``, ``decompose_reduction``, ``unroll`` and
-    ``vectorize``. The tile is the one of the least estimated time for the sizes that are known.
+    ``vectorize``. If each channel has its own window, ``compute_at`` also copies the image per
+    channel. The tile is the one of the least estimated time for the sizes that are known.
 
     References
     ----------
@@ -101,8 +104,12 @@ def schedule_convolution(sch: Schedule, function: FunctionRef) -> None:
     conv = block_ref(name, pattern.block)
     copies = [] if tile.by_channels else _contiguous(sch, conv, pattern)
     copies += _packed(sch, conv, pattern, tile)
-    _tiled(sch, conv, pattern, tile)
+    image = _tiled(sch, conv, pattern, tile)
     for copy in (*(block_ref(name, b) for b in pattern.prologue), *copies):
+        if image is not None and not sch.check(ComputeAt(copy, image)):
+            sch.compute_at(copy, image)
+        if pattern.stride > 1 and not tile.by_channels:
+            _by_remainder(sch, copy, pattern.stride)
         sch.vectorize_nest(copy, tile.lanes)
 
 
@@ -118,6 +125,12 @@ def _contiguous(sch: Schedule, conv: BlockRef, pattern: Convolution) -> list[Blo
     *outer, last = (var(f"d{k}", lower=0) for k in range(image.rank))
     sch.transform_layout(buffer, IndexMap((*outer, last), (*outer, last % stride, last // stride)))
     return copies
+
+
+def _by_remainder(sch: Schedule, copy: BlockRef, stride: int) -> None:
+    """Make the loop over columns of one remainder the innermost: a vector is stored adjacently."""
+    columns, remainder = sch.split(sch.get_loops(copy)[-1], factors=(None, stride))
+    sch.reorder((remainder, columns))
 
 
 def _is_own(image: Buffer, pattern: Convolution) -> bool:
@@ -149,8 +162,15 @@ def _packed(
     return []
 
 
-def _tiled(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: ConvolutionTile) -> None:
-    """Compute the convolution and the blocks after it per tile."""
+def _tiled(
+    sch: Schedule, conv: BlockRef, pattern: Convolution, tile: ConvolutionTile
+) -> LoopRef | None:
+    """Compute the convolution and the blocks after it per tile.
+
+    If a channel of the result reads one channel of the image, the loop over channels is returned:
+    the image is copied per channel, so that its copy is read while it is in cache.
+    """
+    depthwise = pattern.shared == 1
     result = next(stores(pattern.block.body)).indices
     last = _last(sch, conv, pattern)
     dims = _loops_of_result(sch, last)
@@ -162,6 +182,8 @@ def _tiled(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolutio
     *lead, row = [x for k, x in enumerate(dims[:-1]) if k != at] or [None]
     row, rows = _part(sch, row, tile.rows)
     tiles = (channel, *lead, row) if tile.weights_first else (*lead, row, channel)
+    if depthwise:
+        tiles = (*lead, channel, row)
     outer = [x for x in (*tiles, strips) if x is not None]
     tiled = (rows, strip, channels) if tile.by_channels else (rows, channels, strip)
     inner = tuple(x for x in tiled if x is not None)
@@ -176,6 +198,7 @@ def _tiled(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolutio
     _lanes(sch, inner, tile)
     many = [x for x in outer if const_value(sch.state.loop(x).extent) != 1]
     sch.parallel(many[0] if many else outer[0])
+    return channel if depthwise else None
 
 
 def _loops_of_result(sch: Schedule, block: BlockRef) -> list[LoopRef | None]:

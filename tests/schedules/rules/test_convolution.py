@@ -11,6 +11,7 @@ import torch
 import tilewright as tw
 from tilewright.ir.dtype import dtype
 from tilewright.ir.script import parse
+from tilewright.ir.symbolic import const_value
 from tilewright.schedules.problem import RuleNotApplicableError
 
 from tests.amounts import covering
@@ -196,6 +197,30 @@ def test_the_steps_of_a_strided_convolution(golden) -> None:
     sch.lower_graph("main")
     sch.schedule_convolution("fused_conv_add_relu")
     golden("strided.txt", str(sch))
+
+
+@pytest.mark.parametrize("case", ["depthwise", "depthwise, strided"])
+def test_each_channel_of_a_depthwise_convolution_pads_its_own_image(case) -> None:
+    module, _, _ = program(CASES[case])
+    sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    sch.lower_graph("main")
+    sch.schedule_convolution("conv")
+    padding, conv = (sch.get_loops(sch.get_block(name, "conv")) for name in ("pad", "conv"))
+    shared = [a for a, b in zip(padding, conv, strict=False) if a == b]
+    found = sch.state.loop(shared[-1])
+    assert const_value(found.extent) == CASES[case][3]
+    assert sch.state.loop(shared[0]).kind == "parallel"
+
+
+def test_a_copy_of_one_image_is_parallel() -> None:
+    module, _, _ = program(CASES["strided"])
+    sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    sch.lower_graph("main")
+    sch.schedule_convolution("fused_conv_add_relu")
+    padding = sch.get_block("pad", "fused_conv_add_relu")
+    kinds = [sch.state.loop(x).kind for x in sch.get_loops(padding)]
+    assert kinds[:2] == ["serial", "parallel"]
+    assert kinds[-1] == "vectorized"
 
 
 REJECTED = {
