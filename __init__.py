@@ -16,6 +16,7 @@ from .renamed import missing_name, report_former_modules
 
 if TYPE_CHECKING:
     from .codegen import compile
+    from .codegen.combine import combine
     from .codegen.export import export
     from .codegen.lowered import lower
     from .codegen.measure.measure import measure
@@ -41,6 +42,7 @@ __all__ = [
     "TilewrightError",
     "Workbench",
     "__version__",
+    "combine",
     "compile",
     "composite",
     "custom_operator",
@@ -61,6 +63,7 @@ _HOME = {
     "Target": ".target.target",
     "TilewrightError": ".errors",
     "Workbench": ".workbench",
+    "combine": ".codegen.combine",
     "compile": ".codegen",
     "composite": ".schedules",
     "custom_operator": ".ir.graph.operators",

@@ -124,7 +124,7 @@ def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         f'#include "{model.name}.h"',
         f"#define TW_NAME {model.name}",
         f"#define TW_MODEL {model.name}_model",
-        f"#define TW_STATE {model.name}_state",
+        *((f"#define TW_STATE {model.name}_state",) if model.states.params else ()),
         *_defines(model),
         _TYPES,
         *_tables(model),
