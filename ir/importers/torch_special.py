@@ -309,7 +309,7 @@ def zeta(t: TorchContext, x: OperandLike, q: OperandLike) -> Imported:
     return convert(t, _zeta(t, *_wide(t, x, q)), t.result_dtype())
 
 
-@aten("polygamma")
+@aten("polygamma", "special_polygamma")
 def polygamma(t: TorchContext, order: int, x: Imported) -> Imported:
     """Import a derivative of the digamma function."""
     if not order:

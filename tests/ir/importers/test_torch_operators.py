@@ -252,6 +252,12 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "norms of other orders": lambda x, _: torch.stack(
         [torch.linalg.vector_norm(x, ord=order, dim=1) for order in (3, 0.5, 0, -math.inf, -2)]
     ),
+    "indices of a number": lambda x, i: (
+        x.sum().index_select(0, i[0, :1] * 0)
+        + x.sum().gather(0, i[0, 0] * 0)
+        + x.sum().index_copy(0, i[0, :1] * 0, x.min())
+    ),
+    "parts of real numbers": lambda x, _: x.angle() + torch.real(x),
     "extremes of a number": lambda x, _: x.sum().max(0)[0] + x.sum().min(0)[1],
     "norms": lambda x, _: F.normalize(x) + torch.linalg.vector_norm(x, ord=1),
     "largest magnitude": lambda x, _: torch.linalg.vector_norm(x, ord=math.inf, dim=1),
