@@ -15,7 +15,7 @@ from .unsupported import UnsupportedFormError
 
 def _sort(t: Emitter, x: Imported, axis: int, *, descending: bool) -> list[Imported]:
     if not x.rank:
-        raise UnsupportedFormError("sorting of a tensor without dimensions is not supported")
+        return [x, t.uniform(0, (), i64)]
     return t.items(t.emit("sort", t.plain(x), axis=axis, descending=descending))
 
 
@@ -40,8 +40,9 @@ def argsort(
 
 
 def _topk(t: Emitter, x: Imported, k: Expr, axis: int, *, largest: bool) -> list[Imported]:
-    if not x.rank:
-        raise UnsupportedFormError("topk of a tensor without dimensions is not supported")
+    if not x.rank:  # PyTorch accepts a scalar as a vector of one element
+        found = _topk(t, reshape(t, x, (1,)), k, axis, largest=largest)
+        return [reshape(t, v, ()) for v in found]
     return t.items(t.emit("topk", t.plain(x), (k,), axis=axis, largest=largest))
 
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import math
+
 from ..symbolic import as_expr
-from .elementwise import convert, elementwise
+from .elementwise import convert, elementwise, where
 from .tensors import Imported
 from .torch_context import OperandLike, TorchContext, aten
 
 
 @aten("real", "imag", "angle")
 def part(t: TorchContext, x: Imported) -> Imported:
-    """Import a part or the angle of complex numbers."""
+    """Import a part or the angle of numbers; the angle of a negative real number is pi."""
+    if not x.dtype.is_complex:
+        return x if t.operator == "real" else _real_angle(t, x)
     return elementwise(t, t.operator, [x])
+
+
+def _real_angle(t: TorchContext, x: Imported) -> Imported:
+    """Return the angle of real numbers; that of NaN is NaN."""
+    value = convert(t, x, t.result_dtype())
+    zero, half = (t.uniform(v, (), value.dtype) for v in (0.0, math.pi))
+    found = where(t, elementwise(t, "less", [value, zero]), half, zero)
+    return where(t, elementwise(t, "isnan", [value]), value, found)
 
 
 @aten("_conj", "conj", "conj_physical", "_conj_physical")

@@ -152,19 +152,31 @@ def vector_norm(
     t: TorchContext, x: Imported, order: float = 2, dims: int | Sequence[int] | None = None,
     keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
-    """Import the vector norm of order 1, 2, or infinity."""
-    if order not in (1, 2, math.inf):
-        raise UnsupportedFormError(
-            f"a norm of order {order} is not supported; only 1, 2, and inf are"
-        )
-    op = "max" if order == math.inf else "sum"
+    """Import the vector norm of any order."""
+    axes = _axes(dims) if x.rank else ()
+
+    def reduced(op: str, y: Imported) -> Imported:
+        return t.apply(op, t.plain(y), axes=axes, keepdims=keepdim)
 
     def compute(y: Imported) -> Imported:
-        size = elementwise(t, "multiply", [y, y]) if order == 2 else elementwise(t, "abs", [y])
-        found = t.apply(op, t.plain(size), axes=_axes(dims), keepdims=keepdim)
-        return elementwise(t, "sqrt", [found]) if order == 2 else found
+        size = y if order == 2 else elementwise(t, "abs", [y])
+        if abs(order) == math.inf:
+            return reduced("max" if order > 0 else "min", size)
+        if order == 0:
+            filled = elementwise(t, "not_equal", [y, t.uniform(0, (), y.dtype)])
+            return reduced("sum", convert(t, filled, y.dtype))
+        if order == 1:
+            return reduced("sum", size)
+        if order == 2:
+            return elementwise(t, "sqrt", [reduced("sum", elementwise(t, "multiply", [y, y]))])
+        power, root = (t.uniform(p, (), y.dtype) for p in (order, 1 / order))
+        total = reduced("sum", elementwise(t, "power", [size, power]))
+        return elementwise(t, "power", [total, root])
 
-    return rounded_once(t, compute, convert(t, x, t.result_dtype()))
+    wide = convert(t, x, t.result_dtype()) if not x.dtype.is_complex else x
+    if wide.dtype.is_complex:
+        wide = convert(t, elementwise(t, "abs", [wide]), t.result_dtype())
+    return rounded_once(t, compute, wide)
 
 
 @aten("any", "all")
@@ -191,6 +203,8 @@ def extreme(
         return HANDLERS[f"{op}imum"](t, x, dim)
     if dim is None:
         return t.apply(_OF_CONDITIONS[op] if x.dtype == bool_ else op, t.plain(x))
+    if not x.rank:
+        return [x, t.uniform(0, (), i64)]
     values = t.apply(op, t.plain(x), axes=(dim,), keepdims=keepdim)
     return [values, t.apply(f"arg{op}", t.plain(x), axis=dim, keepdims=keepdim)]
 

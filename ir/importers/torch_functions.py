@@ -74,14 +74,6 @@ def isfinite(t: TorchContext, x: Imported) -> Imported:
     return elementwise(t, "less", [size, t.uniform(math.inf, (), x.dtype)])
 
 
-@aten("polygamma", "special_polygamma")
-def polygamma(t: TorchContext, order: int, x: Imported) -> Imported:
-    """Import the derivatives of digamma of order 0, which is digamma."""
-    if order != 0:
-        raise UnsupportedFormError(f"polygamma of order {order} is not supported; only order 0 is")
-    return elementwise(t, "digamma", [convert(t, x, t.result_dtype())])
-
-
 @aten("logaddexp")
 def logaddexp(t: TorchContext, x: Imported, y: Imported) -> Imported:
     """Import the logarithm of a sum of two exponentials; equal infinities are the result."""

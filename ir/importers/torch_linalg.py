@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtype import i32, i64
+from ..dtype import f64, i32, i64
 from ..symbolic import Expr, as_expr, const_value, minimum, product as product_of
 from . import factorizations as of
 from .control_flow import Iteration, Tensors
@@ -331,5 +331,6 @@ def householder_product(t: TorchContext, form: Imported, factors: Imported) -> I
 
 @aten("linalg_matrix_exp")
 def matrix_exp(t: TorchContext, a: Imported) -> Imported:
-    """Import the matrix exponential."""
-    return _unbatch(t, of.exponential(t, _batch(t, a)), _square(a))
+    """Import the matrix exponential, in f64: squares of a power multiply its relative error."""
+    found = of.exponential(t, convert(t, _batch(t, a), f64))
+    return convert(t, _unbatch(t, found, _square(a)), a.dtype)

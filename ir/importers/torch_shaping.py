@@ -358,12 +358,17 @@ def embedding(t: TorchContext, table: Imported, indices: Imported, *_: Any, **__
 @aten("index_select")
 def index_select(t: TorchContext, x: Imported, dim: int, indices: Imported) -> Imported:
     """Import the lookup of slices by index."""
+    if not x.rank:
+        return reshape(t, take(t, reshape(t, x, (1,)), reshape(t, indices, (1,)), 0), ())
     return take(t, x, indices, dim)
 
 
 @aten("gather")
 def gather_(t: TorchContext, x: Imported, dim: int, indices: Imported, **_: Any) -> Imported:
     """Import the lookup of elements along one axis."""
+    if not x.rank:
+        flat = [reshape(t, v, (1,)) for v in (x, reshape(t, indices, (-1,)))]
+        return reshape(t, gather(t, flat[0], 0, flat[1]), indices.shape)
     return gather(t, x, dim, indices)
 
 

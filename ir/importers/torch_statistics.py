@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dtype import i32, i64
 from ..symbolic import Expr, SymInt, as_expr
-from .elementwise import convert, elementwise, weighted_sum, where
+from .elementwise import convert, elementwise, where
 from .ordering import sized_nonzero
 from .shaping import axis_of, expand, expand_dims, reshape, squeeze
 from .tensors import Imported, Iota
@@ -211,12 +211,3 @@ def as_strided(
         at = elementwise(t, "add", [at, step])
     full = expand(t, at, shape)
     return t.apply("take", t.plain(reshape(t, x, (-1,))), t.plain(full), axis=0)
-
-
-@aten("addbmm")
-def addbmm(
-    t: TorchContext, bias: Imported, x: Imported, y: Imported, *, beta: float = 1, alpha: float = 1
-) -> Imported:
-    """Import ``beta * bias + alpha * sum(x @ y)`` over the batch."""
-    product = t.apply("matmul", t.plain(x), t.plain(y))
-    return weighted_sum(t, t.apply("sum", t.plain(product), axes=(0,)), alpha, bias, beta)

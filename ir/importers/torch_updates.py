@@ -102,6 +102,9 @@ def index_copy(
     t: TorchContext, x: Imported, dim: int, indices: Imported, values: Imported
 ) -> Imported:
     """Import the write of slices along a dimension; consecutive indices are a box."""
+    if not x.rank:
+        flat = [reshape(t, v, (1,)) for v in (x, indices)]
+        return reshape(t, index_copy(t, flat[0], 0, flat[1], reshape(t, values, (1,))), ())
     axis = axis_of(dim, x.rank)
     count = indices.shape[0] if indices.rank else as_expr(1)
     updates = expand(t, values, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
@@ -210,6 +213,29 @@ def _scattered(  # noqa: PLR0917
         return reshape(t, _scattered(t, op, x, dim, indices, updates, **form), ())
     args = (t.plain(x), t.plain(indices), t.plain(updates))
     return t.apply(op, *args, axis=axis_of(dim, x.rank), **form)
+
+
+@aten("diagonal_scatter")
+def diagonal_scatter(  # noqa: PLR0917  # the order of PyTorch
+    t: TorchContext, x: Imported, values: Imported, offset: int = 0, first: int = 0,
+    second: int = 1,
+) -> Imported:  # fmt: skip
+    """Import the write of the elements at equal indices of two dimensions."""
+    axes = [axis_of(first, x.rank), axis_of(second, x.rank)]
+    order = [*(k for k in range(x.rank) if k not in axes), *axes]
+    rows = permute(t, x, order)
+    height, width = rows.shape[-2:]
+    lines = [Imported((n,), i64, known=Iota(0, as_expr(0))) for n in (height, width)]
+    row, column = expand_dims(t, lines[0], (1,)), expand_dims(t, lines[1], (0,))
+    moved = elementwise(t, "add", [row, t.uniform(offset, (), i64)])
+    chosen = elementwise(t, "equal", [moved, column])
+    at = elementwise(t, "subtract", [lines[0], t.uniform(max(-offset, 0), (), i64)])
+    at = elementwise(t, "maximum", [at, t.uniform(0, (), i64)])
+    count = t.number(values.shape[-1] - 1, i64)
+    at = elementwise(t, "minimum", [at, convert(t, count, i64)])
+    spread = t.apply("take", t.plain(values), t.plain(at), axis=values.rank - 1)
+    found = where(t, chosen, expand_dims(t, spread, (spread.rank,)), rows)
+    return permute(t, found, [order.index(k) for k in range(x.rank)])
 
 
 @aten("slice_scatter")

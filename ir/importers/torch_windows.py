@@ -11,6 +11,7 @@ from .elementwise import elementwise, rounded_once
 from .shaping import expand_dims, permute, reshape, squeeze
 from .tensors import Imported
 from .torch_context import Scalar, TorchContext, aten
+from .torch_window_positions import adaptive, maxima, returned, strided
 from .unsupported import UnsupportedFormError
 from .windows import padded, with_bias
 
@@ -132,27 +133,49 @@ def max_pool(  # noqa: PLR0917  # the order of PyTorch
 
 
 @aten("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices")
-def max_pool_with_indices(t: TorchContext, *args: Any) -> list[Imported | None]:
-    """Import the maxima of windows; their positions are not supported."""
-    _require_no_indices(t)
-    return [max_pool(t, *args), None]
+def max_pool_with_indices(  # noqa: PLR0917  # the order of PyTorch
+    t: TorchContext, x: Imported, kernel: _Sizes, stride: _Sizes = (), padding: _Sizes = 0,
+    dilation: _Sizes = 1, ceil: bool = False,  # noqa: FBT001, FBT002
+) -> list[Imported | None]:  # fmt: skip
+    """Import the maxima of windows and their positions in the flat image, if they are used."""
+    found = max_pool(t, x, kernel, stride, padding, dilation, ceil)
+    if not _uses_indices(t):
+        return [found, None]
+    count = _spatial(t)
+    size = _each(kernel, count)
+    forms = zip(
+        size, _each(stride, count) or size, _each(padding, count), _each(dilation, count),
+        strict=True,
+    )  # fmt: skip
+    axes = [
+        strided(t, n, windows, form)
+        for n, windows, form in zip(x.shape[-count:], found.shape[-count:], forms, strict=True)
+    ]
+    return [_as_given(t, v, x) for v in maxima(t, _batched(t, x, count + LEAD), axes)]
 
 
 @aten("adaptive_max_pool2d", "adaptive_max_pool3d")
 def adaptive_max_pool(t: TorchContext, x: Imported, sizes: _Sizes) -> list[Imported | None]:
-    """Import the maxima of parts of an image; their positions are not supported."""
-    _require_no_indices(t)
+    """Import the maxima of parts of an image, and their positions if they are used."""
     count = _spatial(t)
-    batched = _batched(t, x, count + LEAD)
-    found = t.apply("adaptive_max_pool", t.plain(batched), t.dims(_each(sizes, count)))
-    return [_as_given(t, found, x), None]
+    batched, wanted = _batched(t, x, count + LEAD), t.dims(_each(sizes, count))
+    if not _uses_indices(t):
+        return [_as_given(t, t.apply("adaptive_max_pool", t.plain(batched), wanted), x), None]
+    axes = [adaptive(t, n, m) for n, m in zip(x.shape[-count:], wanted, strict=True)]
+    return [_as_given(t, v, x) for v in maxima(t, batched, axes)]
 
 
-def _require_no_indices(t: TorchContext) -> None:
-    """Require that no operator uses the second result of the node."""
-    for user in t.node.users:
-        if user.args[1:] == (1,) and user.users:
-            raise UnsupportedFormError("the positions of maxima in windows are not supported")
+def _uses_indices(t: TorchContext) -> bool:
+    """Return whether an operator uses the second result of the node."""
+    return any(user.args[1:] == (1,) and user.users for user in t.node.users)
+
+
+@aten("max_unpool2d", "max_unpool3d")
+def max_unpool(
+    t: TorchContext, x: Imported, at: Imported, sizes: Sequence[SymInt], *_: Any
+) -> Imported:
+    """Import the return of maxima to their positions among zeros."""
+    return returned(t, x, at, sizes)
 
 
 @aten("avg_pool1d", "avg_pool2d", "avg_pool3d")

@@ -25,8 +25,15 @@ def padded(
     value: float,
     mode: str,
 ) -> Imported:
-    """Add elements before and after each dimension; negative numbers remove elements."""
+    """Add elements before and after each dimension; negative numbers remove elements.
+
+    Elements of the tensor that are repeated or reflected are those before the removal.
+    """
     before, after = map(list, widths)
+    if mode in ("edge", "reflect") and any((const_value(n) or 0) < 0 for n in (*before, *after)):
+        more = [[maximum(n, 0) for n in side] for side in (before, after)]
+        x = padded(e, x, (more[0], more[1]), value, mode)
+        before, after = ([minimum(n, 0) for n in side] for side in (before, after))
     for axis, (low, high) in enumerate(zip(before, after, strict=True)):
         if (const_value(low) or 0) < 0 or (const_value(high) or 0) < 0:
             bounds = (maximum(-low, 0), x.shape[axis] + minimum(high, 0))

@@ -136,7 +136,7 @@ def _compared(name: str, calls: database.Calls, expected: list[torch.Tensor]) ->
 
 
 def _array(x: torch.Tensor) -> Any:
-    plain = x.resolve_conj().resolve_neg()
+    plain = x.resolve_conj().resolve_neg().contiguous()
     if plain.dtype == torch.bfloat16:
         return plain.view(torch.int16).numpy().view(bf16.numpy)
     return plain.numpy()

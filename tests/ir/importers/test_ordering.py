@@ -113,13 +113,14 @@ def test_beam_search_is_one_compilation() -> None:
     compare(module, model, *([torch.randint(0, 7, (n,))] for n in (1, 2, 5)))
 
 
-def test_sorting_without_dimensions_is_unsupported() -> None:
+def test_a_number_is_sorted_as_a_vector_of_one_element() -> None:
     class Scalar(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.sort(x)[0]
+        def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+            return [*torch.sort(x), *torch.topk(x, 1)]
 
-    with pytest.raises(UnsupportedOperatorsError, match=r"aten\.sort"):
-        exported(Scalar(), torch.tensor(3.0), dims=({},))
+    module = exported(Scalar(), torch.tensor(3.0), dims=({},))
+    found = [np.asarray(y) for y in run_graph(module, [np.array(3.0, np.float32)])]
+    assert [y.tolist() for y in found] == [3.0, 0, 3.0, 0]
 
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]> g '

@@ -249,6 +249,16 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     ),
     "deviation": lambda x, _: x[:, :3].std(1) + x.std(1, correction=0) + x[:2, :3].std(),
     "variance": lambda x, _: x.var(1, correction=0) + x[:, :3].var(1),
+    "norms of other orders": lambda x, _: torch.stack(
+        [torch.linalg.vector_norm(x, ord=order, dim=1) for order in (3, 0.5, 0, -math.inf, -2)]
+    ),
+    "indices of a number": lambda x, i: (
+        x.sum().index_select(0, i[0, :1] * 0)
+        + x.sum().gather(0, i[0, 0] * 0)
+        + x.sum().index_copy(0, i[0, :1] * 0, x.min())
+    ),
+    "parts of real numbers": lambda x, _: x.angle() + torch.real(x),
+    "extremes of a number": lambda x, _: x.sum().max(0)[0] + x.sum().min(0)[1],
     "norms": lambda x, _: F.normalize(x) + torch.linalg.vector_norm(x, ord=1),
     "largest magnitude": lambda x, _: torch.linalg.vector_norm(x, ord=math.inf, dim=1),
     "softmaxes": lambda x, _: x.softmax(1) + x.log_softmax(0) + x.softmax(-1, dtype=torch.float32),
@@ -309,7 +319,6 @@ REJECTED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
         lambda _, i: i**i,
         "expected a floating-point or complex dtype, got i64 at operand 'x' of power",
     ),
-    "norm of order 3": (lambda x, _: torch.linalg.vector_norm(x, ord=3), "order 3"),
 }
 
 

@@ -40,6 +40,18 @@ FUNCTIONS: dict[str, Callable[[Any], list[Any]]] = {
         x.put(torch.tensor([1, 1, 3]), x[0, :3], accumulate=True),
     ],
     "strided view": lambda x: [torch.as_strided(x, (2, 3), (1, 2), 1)],
+    "distances": lambda x: [torch.cdist(x[:3], x[:2], p=p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)],
+    "three factors": lambda x: [
+        torch.nn.functional.bilinear(x[:, :2], x[:, 2:5], x[:1, :2, None].expand(4, 2, 3))
+    ],
+    "writes of diagonals": lambda x: [
+        torch.diagonal_scatter(x[:2, :4], x[0, :2] + k, k) for k in (0, 1, 2)
+    ] + [torch.diagonal_scatter(x[None, :2, :4], x[:1, :1], -1, 1, 2)],
+    "orders of a number": lambda x: [*x.sum().sort(), *x.sum().topk(1)],
+    "negative padding": lambda x: [
+        torch.nn.functional.pad(x[None, :2, :3], (-2, 4), mode="replicate"),
+        torch.nn.functional.pad(x[None, :2, :4], (-1, 2), mode="reflect"),
+    ],
     "sums of products": lambda x: [torch.addbmm(x[:, :1], x[None], x.t()[None], beta=0.5)],
 }  # fmt: skip
 

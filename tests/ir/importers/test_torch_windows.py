@@ -51,6 +51,17 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int]] = {
     ),
     "maxima": (lambda x: F.max_pool2d(x, 3, 2, 1), 2),
     "maxima without a batch": (lambda x: F.max_pool2d(x[0], (2, 1), dilation=2), 2),
+    "positions of maxima": (
+        lambda x: F.max_pool2d(x, (3, 2), (2, 1), 1, ceil_mode=True, return_indices=True)[1], 2,
+    ),
+    "positions of maxima of parts": (
+        lambda x: F.adaptive_max_pool2d(x[0], (2, 3), return_indices=True)[1], 2,
+    ),
+    "returned maxima": (
+        lambda x: F.max_unpool2d(
+            *F.max_pool2d(x[..., :4, :4], 2, 2, return_indices=True), 2
+        ), 2,
+    ),
     "means": (lambda x: F.avg_pool2d(x, (3, 2), (2, 1), 1, count_include_pad=False), 2),
     "maxima of parts": (lambda x: F.adaptive_max_pool2d(x, (2, 3)), 2),
     "means with a divisor": (lambda x: F.avg_pool2d(x, 2, divisor_override=3), 2),
@@ -113,13 +124,6 @@ def test_windows_that_are_rounded_up_equal_pytorch(size: int) -> None:
     module = from_exported_program(torch.export.export(One(function), (x,)))
     (found,) = run_graph(module, [x.numpy()])
     np.testing.assert_allclose(found, function(x).numpy(), rtol=1e-5, atol=1e-6, strict=True)
-
-
-def test_positions_of_maxima_are_rejected_by_name() -> None:
-    function = One(lambda x: F.max_pool2d(x, 2, return_indices=True)[1])
-    program = torch.export.export(function, (torch.ones(1, 4, 7, 7),))
-    with pytest.raises(UnsupportedOperatorsError, match="positions of maxima in windows"):
-        from_exported_program(program)
 
 
 def test_a_ceiling_with_another_divisor_is_rejected_by_name() -> None:
