@@ -161,6 +161,7 @@ def run_case(case: NodeCase) -> Result:
         UnsupportedOpsetError,
         UnsupportedTypeError,
     )
+    from tilewright.ir.importers.unsupported import UnsupportedFormError
 
     model = onnx.ModelProto.FromString(case.model)
     operators = tuple(sorted({n.op_type for n in model.graph.node}))
@@ -178,7 +179,7 @@ def run_case(case: NodeCase) -> Result:
         uses = error.details["operators"]
         reasons = dict.fromkeys(f"{u['operator']}: {u['reason'] or 'no handler'}" for u in uses)
         return result("unsupported", "; ".join(reasons))
-    except (UnsupportedTypeError, UnsupportedOpsetError) as error:
+    except (UnsupportedTypeError, UnsupportedOpsetError, UnsupportedFormError) as error:
         return result("unsupported", f"{operators[0]}: {error.message}")
     except Exception as error:  # noqa: BLE001  # every error of the import is a result
         return result("error", f"import: {type(error).__name__}: {error}")
@@ -333,6 +334,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help="with --resume, run failures again")
     parser.add_argument("--record", action="store_true", help="write the committed table")
     options = parser.parse_args(arguments)
+    if options.record and options.only:
+        parser.error("--record needs the results of all cases, not of --only")
     options.json.parent.mkdir(parents=True, exist_ok=True)
     done = read_results(options.json) if options.resume else {}
     if options.again:
