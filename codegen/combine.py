@@ -26,7 +26,7 @@ from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Constant, Function, MissingConstantError, Module
 from ..ir.structural_hash import structural_hash
 from ..schedules import Schedule, State
-from .compiler import module_of
+from .program import module_of
 from .lower.host.entry_wrappers import launched
 
 _PREPARE_FOR: Final = "prepare_for"

@@ -121,7 +121,8 @@ class OnnxContext(Emitter):
                 f"shape of at most {MAX_ELEMENTS} elements"
             )
         count = math.prod(d or 0 for d in dims)
-        symbols = tuple(self.symbol("given", lower=lower) for _ in range(count))
+        name = f"given_{self.node.op_type.lower()}"
+        symbols = tuple(self.symbol(name, lower=lower) for _ in range(count))
         source = self.plain(convert(self, x, i64))
         info = TensorInfo(x.shape, i64, elements=symbols)
         self.builder.match_cast(source, info, name="sizes")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..dtype import bool_, i64
 from ..graph.nodes import TensorInfo
-from ..symbolic import Expr, const_value, maximum, to_text
+from ..symbolic import Expr, as_expr, const_value, free_vars, maximum, to_text
 from .control_flow import Iteration, LoopForm, emit_choice, emit_loop
 from .elementwise import convert
 from .onnx_context import Datum, OnnxContext, onnx_op, tensor_of
@@ -52,12 +52,63 @@ def loop(c: OnnxContext) -> Sequence[Datum]:
         condition = now.carried[0] if carries else true
         own = now.carried[len(held) :]
         going, *made = c.subgraph(body, (convert(c, index, i64), condition, *own))
+        made = [
+            _as_declared(c, body, k, given[k], m)
+            if k < len(given)
+            else _as_stacked(c, body.output[k + 1], m, now.index)
+            for k, m in enumerate(made)
+        ]
         following = made[: len(given)]
         again = [convert(c, reshape(c, going, ()), bool_)] if carries else []
         return [*again, *following], made[len(given) :]
 
     form = LoopForm([*held, *given], step, (lambda now: now.carried[0]) if carries else None, count)
     return emit_loop(c, form)[len(held) :]
+
+
+def _as_declared(
+    c: OnnxContext, body: Any, position: int, given: Imported, made: Imported
+) -> Imported:
+    """Return the next value of a carried tensor with the sizes that the body declares for both.
+
+    They are checked at run time, if they are those of the initial value but not proved.
+    """
+    declared = [_sizes(v) for v in (body.input[position + 2], body.output[position + 1])]
+    if not all(len(d) == made.rank == given.rank for d in declared):
+        return made
+    known = [
+        own if own == then == const_value(first) else None
+        for own, then, first in zip(*declared, given.shape, strict=True)
+    ]
+    return _refined(c, made, known)
+
+
+def _as_stacked(c: OnnxContext, declared: Any, made: Imported, index: Expr) -> Imported:
+    """Return the slice of a stacked output with declared sizes for those of each iteration."""
+    sizes = _sizes(declared)
+    if len(sizes) != made.rank:
+        return made
+    known = [
+        own if index in free_vars(now) else None for own, now in zip(sizes, made.shape, strict=True)
+    ]
+    return _refined(c, made, known)
+
+
+def _sizes(declared: Any) -> list[int | None]:
+    dims = declared.type.tensor_type.shape.dim
+    return [d.dim_value if d.HasField("dim_value") else None for d in dims]
+
+
+def _refined(c: OnnxContext, x: Imported, known: Sequence[int | None]) -> Imported:
+    """Return a tensor with known sizes, which are checked at run time."""
+    shape = tuple(
+        now if size is None or const_value(now) is not None else as_expr(size)
+        for size, now in zip(known, x.shape, strict=True)
+    )
+    if shape == x.shape:
+        return x
+    info = TensorInfo(shape, x.dtype)
+    return c.tensor(c.builder.match_cast(c.plain(x), info, name="declared"))
 
 
 def _unrolled(c: OnnxContext, body: Any, count: Expr | None, *, carries: bool) -> Sequence[Datum]:

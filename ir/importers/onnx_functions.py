@@ -94,21 +94,29 @@ def _with_calls(file: OnnxFile, handled: Container[str], tried: set[str]) -> Any
     """
     from onnx import ModelProto
 
-    model = ModelProto()
-    model.CopyFrom(file.model)
-    types: dict[str, Any] | None = None
-    versions = {"": file.opset, **{o.domain: o.version for o in model.opset_import if o.domain}}
-    count = 0
-    for node in _all_nodes(model.graph.node):
+    versions = {
+        "": file.opset,
+        **{o.domain: o.version for o in file.model.opset_import if o.domain not in DEFAULT_DOMAINS},
+    }
+
+    def schema_of(node: Any) -> Any:
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
         key = f"{domain}.{node.op_type}" if domain else node.op_type
-        schema = None if key in handled else _schema(node.op_type, versions.get(domain, 0), domain)
-        if schema is None or f"{key} {node.output}" in tried:
+        if key in handled or f"{key} {node.output}" in tried:
+            return None
+        return _schema(node.op_type, versions.get(domain, 0), domain)
+
+    if all(schema_of(n) is None for n in _all_nodes(file.model.graph.node)):
+        return None  # without a copy of the weights
+    model, types, count = ModelProto(), _types(file.model), 0
+    model.CopyFrom(file.model)
+    for node in _all_nodes(model.graph.node):
+        schema = schema_of(node)
+        if schema is None:
             continue
-        tried.add(f"{key} {node.output}")
-        types = _types(file.model) if types is None else types
+        tried.add(f"{schema.domain + '.' if schema.domain else ''}{node.op_type} {node.output}")
         _state_defaults(node, schema)
-        function = _definition(schema, node, types, versions[domain])
+        function = _definition(schema, node, types, versions[schema.domain])
         if function is None:
             continue
         function.domain, function.name = _OWN_DOMAIN, f"{node.op_type}_{count}_{len(tried)}"

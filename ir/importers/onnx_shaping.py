@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from ..dtype import f32, f64, from_numpy, i64
+from ..graph.operators import Requirement
 from ..symbolic import (
     Expr,
     as_expr,
@@ -228,6 +229,8 @@ def _sliced(c: OnnxContext, x: Imported, bounds: Iterable[tuple[int, Expr, Expr,
             raise malformed(c.node, "the step of a slice must not be 0")
         if step > 0:
             last = size if high and high >= _FAR - 1 else end
+            for bound in (begin, last):
+                _check_sign(c, bound, size)
             x = slice_axis(c, x, axis, (begin, last), step)
             continue
         if low is None or high is None:
@@ -239,6 +242,20 @@ def _sliced(c: OnnxContext, x: Imported, bounds: Iterable[tuple[int, Expr, Expr,
         front = [as_expr(0) if k >= _FAR - 1 else _mirrored(size, k) for k in (low, high)]
         x = slice_axis(c, x, axis, (front[0], front[1]), -step)
     return x
+
+
+def _check_sign(c: OnnxContext, bound: Expr, size: Expr) -> None:
+    """Require that a bound of unknown sign does not count from the end, at run time if needed.
+
+    A negative bound is taken as 0. It is 0 also if it counts from the end and is before the start.
+    """
+    facts = c.builder.facts
+    if is_proved(bound >= 0, facts) or is_proved(bound < 0, facts):
+        return
+    within = minimum(maximum(-bound, 0), maximum(bound + size, 0)) <= 0
+    if not is_proved(within, facts):
+        reason = f"a slice bound must not count from the end for some sizes only: {to_text(bound)}"
+        c.builder.check(Requirement(within, reason), c.origins)
 
 
 def _mirrored(size: Expr, index: int) -> Expr:

@@ -73,6 +73,10 @@ class Result:
     seconds: float = 0.0
 
 
+def _is_list(x: Any) -> bool:
+    return isinstance(x, list | tuple)
+
+
 def array_of(x: Any) -> Any:
     """Return an operand or a result as an array, a list of arrays, or None."""
     from onnx import SequenceProto, TensorProto, numpy_helper
@@ -81,7 +85,7 @@ def array_of(x: Any) -> Any:
         return np.asarray(numpy_helper.to_array(x))
     if isinstance(x, SequenceProto):
         return [np.asarray(a) for a in numpy_helper.to_list(x)]
-    if isinstance(x, list | tuple):
+    if _is_list(x):
         return [array_of(item) for item in x]
     return None if x is None else np.asarray(x)
 
@@ -92,7 +96,7 @@ def generated_cases() -> list[NodeCase]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the package overflows casts on purpose
-        found = load_model_tests(kind="node")
+        found: Any = load_model_tests(kind="node")
     return [
         NodeCase(
             case.name,
@@ -110,7 +114,7 @@ def generated_cases() -> list[NodeCase]:
 
 def difference(found: Any, expected: Any, rtol: float, atol: float) -> str:
     """Return how a result differs from the expected one; empty if it does not."""
-    if isinstance(expected, list):
+    if _is_list(expected):
         if len(found) != len(expected):
             return f"{len(found)} tensors instead of {len(expected)}"
         parts = (difference(f, e, rtol, atol) for f, e in zip(found, expected, strict=True))
@@ -131,8 +135,8 @@ def _difference_of_elements(found: Any, expected: Any, rtol: float, atol: float)
     else:
         if found.dtype.name == "bfloat16":  # as in the runner of the package
             rtol = max(rtol, 2**-6)
-        wide = (np.asarray(a, np.float64) for a in (found, expected))
-        same = np.isclose(*wide, rtol, atol, equal_nan=True)
+        first, second = (np.asarray(a, np.float64) for a in (found, expected))
+        same = np.isclose(first, second, rtol, atol, equal_nan=True)
     count = int(np.size(same) - np.count_nonzero(same))
     if not count:
         return ""
@@ -157,6 +161,7 @@ def run_case(case: NodeCase) -> Result:
         UnsupportedOpsetError,
         UnsupportedTypeError,
     )
+    from tilewright.ir.importers.unsupported import UnsupportedFormError
 
     model = onnx.ModelProto.FromString(case.model)
     operators = tuple(sorted({n.op_type for n in model.graph.node}))
@@ -174,7 +179,7 @@ def run_case(case: NodeCase) -> Result:
         uses = error.details["operators"]
         reasons = dict.fromkeys(f"{u['operator']}: {u['reason'] or 'no handler'}" for u in uses)
         return result("unsupported", "; ".join(reasons))
-    except (UnsupportedTypeError, UnsupportedOpsetError) as error:
+    except (UnsupportedTypeError, UnsupportedOpsetError, UnsupportedFormError) as error:
         return result("unsupported", f"{operators[0]}: {error.message}")
     except Exception as error:  # noqa: BLE001  # every error of the import is a result
         return result("error", f"import: {type(error).__name__}: {error}")
@@ -225,11 +230,10 @@ def is_rounding(found: Any, expected: Any) -> bool:
         return found.dtype == expected.dtype and np.array_equal(found, expected)
     import ml_dtypes
 
-    wide = [np.asarray(a, np.float64) for a in (found, expected)]
-    finite = np.isfinite(wide[1])
-    unit = float(ml_dtypes.finfo(found.dtype).eps) * np.abs(wide[1][finite]).max(initial=0.0)
-    same = np.isclose(*wide, rtol=0, atol=unit, equal_nan=True)
-    return bool(same.all())
+    first, second = (np.asarray(a, np.float64) for a in (found, expected))
+    finite = np.isfinite(second)
+    unit = float(ml_dtypes.finfo(found.dtype).eps) * np.abs(second[finite]).max(initial=0.0)
+    return bool(np.isclose(first, second, rtol=0, atol=unit, equal_nan=True).all())
 
 
 def run_cases(cases: Iterable[NodeCase], deadline: float) -> Iterable[Result]:
@@ -330,6 +334,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help="with --resume, run failures again")
     parser.add_argument("--record", action="store_true", help="write the committed table")
     options = parser.parse_args(arguments)
+    if options.record and options.only:
+        parser.error("--record needs the results of all cases, not of --only")
     options.json.parent.mkdir(parents=True, exist_ok=True)
     done = read_results(options.json) if options.resume else {}
     if options.again:

@@ -12,6 +12,7 @@ from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 
 from tilewright import compile, from_exported_program, from_onnx
+from tilewright.errors import TilewrightError
 from tilewright.ir.importers.unsupported import UnsupportedOperatorsError
 from tilewright.ir.interpreter import run_graph
 from tilewright.ir.script import parse
@@ -273,7 +274,31 @@ def test_branches_of_different_shapes_are_reported() -> None:
 def test_an_unsupported_operator_in_a_subgraph_is_reported() -> None:
     text = """g (bool p, float[4] x) => (float[4] z) {
         z = If(p) <then_branch = t () => (float[4] a) { a = Neg(x) },
-                   else_branch = e () => (float[4] b) { b = RandomUniformLike(x) }>
+                   else_branch = e () => (float[4] b) { b = ImageDecoder(x) }>
     }"""
-    with pytest.raises(UnsupportedOperatorsError, match="RandomUniformLike"):
+    with pytest.raises(UnsupportedOperatorsError, match="ImageDecoder"):
         from_onnx(parser.parse_model(HEAD + text))
+
+
+def test_declared_sizes_of_a_loop_body_are_checked_for_slices_by_the_iteration() -> None:
+    text = """g (int64 n, float[1] y, float[k] x) => (float[1] z, float[n, 1] every) {
+        c = Constant<value = bool {1}>()
+        z, every = Loop(n, c, y)
+        <body = b (int64 i, bool p, float[1] a) => (bool q, float[1] w, float[1] s) {
+            q = Identity(p)
+            one = Constant<value_ints = [1]>()
+            zero = Constant<value_ints = [0]>()
+            start = Reshape(i, one)
+            end = Add(start, one)
+            part = Slice(x, start, end, zero)
+            w = Add(a, part)
+            s = Identity(w)
+        }>
+    }"""
+    run = compile(from_onnx(parser.parse_model(HEAD + text)))
+    x, y = np.arange(4, dtype=np.float32), np.ones(1, np.float32)
+    last, every = run(np.array(3), y, x)
+    np.testing.assert_array_equal(last, [4])
+    np.testing.assert_array_equal(every, [[1], [2], [4]])
+    with pytest.raises(TilewrightError):
+        run(np.array(5), y, x)

@@ -91,3 +91,24 @@ def test_negative_neighboring_indices_count_from_the_end() -> None:
     np.testing.assert_array_equal(run(x), x[[-3, -2]], strict=True)
     body = "i = Constant<value_ints = [-1, 0, 1]>() y = Gather(x, i)"
     np.testing.assert_array_equal(compiled(body, "float[n, m] x")(x), x[[-1, 0, 1]], strict=True)
+
+
+def test_a_bound_that_is_negative_for_some_sizes_is_not_taken_as_0() -> None:
+    body = """s = Shape(x) five = Constant<value_ints = [5]>() from = Sub(s, five)
+        far = Constant<value_ints = [9223372036854775807]>() y = Slice(x, from, far)"""
+    run = compiled(body, "float[n] x")
+    for size in (5, 9):
+        x = np.arange(size, dtype=np.float32)
+        np.testing.assert_array_equal(run(x), x[size - 5 :], strict=True)
+    with pytest.raises(CallError, match="must not count from the end"):
+        run(np.zeros(3, np.float32))  # ONNX and Python return the last two elements
+
+
+def test_a_bound_of_one_less_than_the_size_needs_no_check() -> None:
+    body = """s = Shape(x) one = Constant<value_ints = [1]>() to = Sub(s, one)
+        zero = Constant<value_ints = [0]>() y = Slice(x, zero, to)"""
+    module = from_onnx(parsed(body, 18, "float[n] x"))
+    assert "match_cast" not in str(module)
+    run = tw.compile(module)
+    for size in (0, 1, 6):
+        assert len(run(np.zeros(size, np.float32))) == max(size - 1, 0)
