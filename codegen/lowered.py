@@ -28,8 +28,9 @@ _LANGUAGES: Final[Mapping[str, Language]] = {
     "host": "python",
     "llvm": "llvm",
     "assembly": "asm",
+    "wgsl": "text",
 }
-_COMMENTS: Final = {"llvm": ";", "assembly": "//"}
+_COMMENTS: Final = {"llvm": ";", "assembly": "//", "wgsl": "//"}
 _NOTHING: Final = "# the program has no kernels, and {stage} prints kernels only"
 
 
@@ -50,7 +51,7 @@ class LoweredFunction:
     stage : Stage
         The stage.
     function : PrimFunc, GraphFunc, ThreadFunc, FlowFunctions or str
-        The function; LLVM IR and assembly are texts.
+        The function; LLVM IR, assembly, and WGSL are texts.
     text : str
         The function as text.
     """

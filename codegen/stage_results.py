@@ -28,6 +28,7 @@ from .lower.host.function import FlowFunctions, HostKernel, lower_to_host
 from .lower.host.text import host_text
 from .lower.host.to_thread import lower_host
 from .lower.pipeline import LoweredKernel, after_each_pass
+from .lower.shaders import kernel_shaders
 from .nvidia import Image, disassemble
 from .stages import (
     ASSEMBLY,
@@ -42,7 +43,7 @@ from .stages import (
 )
 
 Form: TypeAlias = "PrimFunc | GraphFunc | ThreadFunc | FlowFunctions | str"
-"""A function at a stage: loop IR, graph IR, thread IR, host IR, or LLVM or assembly text."""
+"""A function at a stage: loop IR, graph IR, thread IR, host IR, or a text of generated code."""
 
 
 class StageResults:
@@ -149,6 +150,9 @@ class StageResults:
         return self._texts[key]
 
     def _text(self, name: str, stage: Stage) -> str:
+        if stage.level == "wgsl":
+            shaders = kernel_shaders(self.lowered(name), self.target)
+            return "\n".join(shader.text for shader in shaders)
         if stage.level in ("llvm", "assembly"):
             return self._generated(name, stage.name)
         match self.function(name, stage):

@@ -18,7 +18,7 @@ from ..target.target import KINDS, Target
 from .lower.pipeline import PASSES, THREAD_PASSES, TO_THREAD
 from .nvidia import assembler, disassembler
 
-Level: TypeAlias = Literal["loop", "thread", "host", "llvm", "assembly"]
+Level: TypeAlias = Literal["loop", "thread", "host", "llvm", "assembly", "wgsl"]
 
 SCHEDULED: Final = "scheduled"
 HOST: Final = "host"
@@ -26,6 +26,7 @@ LLVM: Final = "llvm"
 LLVM_OPTIMIZED: Final = "llvm_optimized"
 ASSEMBLY: Final = "assembly"
 SASS: Final = "sass"
+WGSL: Final = "wgsl"
 
 FORMS: Final[dict[Level, str]] = {
     "loop": "loop IR",
@@ -33,6 +34,7 @@ FORMS: Final[dict[Level, str]] = {
     "host": "host IR",
     "llvm": "LLVM IR",
     "assembly": "assembly",
+    "wgsl": "WGSL",
 }
 """The form of the program at each level."""
 
@@ -51,7 +53,7 @@ class Stage:
     ----------
     name : str
         The name; for a pass, its class name in snake case.
-    level : {"loop", "thread", "host", "llvm", "assembly"}
+    level : {"loop", "thread", "host", "llvm", "assembly", "wgsl"}
         The form of the program after the stage.
     targets : tuple of str
         The kinds of targets that have the stage.
@@ -111,6 +113,7 @@ STAGES: Final[tuple[Stage, ...]] = (
     Stage(LLVM_OPTIMIZED, "llvm", ("cpu", "cuda"), "Run the optimization passes of LLVM."),
     Stage(ASSEMBLY, "assembly", ("cpu", "cuda"), "Generate assembly (PTX on a GPU)."),
     Stage(SASS, "assembly", ("cuda",), "Assemble PTX to the machine code of the GPU."),
+    Stage(WGSL, "wgsl", ("webgpu",), "Generate WGSL, the shading language of WebGPU."),
 )
 """All stages, in order."""
 

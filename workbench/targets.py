@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 
 from ..target.cpus import FAMILIES
 from ..target.features import FEATURE_SETS, expanded
@@ -59,6 +60,9 @@ def missing_here(target: Target) -> str:
     """
     if target.kind == "simt" or (target.kind == "cuda" and has_nvidia_gpu()):
         return ""
+    if target.kind == "webgpu":
+        missing = find_spec("wgpu") is None
+        return "the package 'wgpu' is not installed: code can be displayed" if missing else ""
     if target.kind == "cuda":
         return "this machine has no NVIDIA GPU: code can be displayed and exported"
     if target.arch not in ("", host_platform()[0]):

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 CPU = tw.Target("cpu", arch="x86_64", features=("avx2",), threads=4)
 CUDA = tw.Target("cuda", arch="sm_80")
 SIMT = tw.Target("simt")
-TARGETS = {"cpu": CPU, "cuda": CUDA, "simt": SIMT}
+WEBGPU = tw.Target("webgpu")
+TARGETS = {"cpu": CPU, "cuda": CUDA, "simt": SIMT, "webgpu": WEBGPU}
 
 SUMS = """
 n = symbols("n", lower=1)
@@ -162,6 +163,7 @@ def test_every_stage_of_a_matmul_prints(kind: str, name: str) -> None:
         "host": "def matmul__call__entry(",
         "llvm": "@matmul(",
         "assembly": "matmul",
+        "wgsl": "fn main(",
     }
     assert expected[stage.level] in text
     assert "object at 0x" not in text

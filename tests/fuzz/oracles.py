@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from tests.fuzz.program import Program
 
 SIMT = Target("simt")
+
+WEBGPU = "TILEWRIGHT_WALKS_WEBGPU"
+"""The environment variable with which walks compare kernels on a WebGPU driver, too."""
 REFUSALS = (
     gpu.UnboundKernelError, gpu.ThreadAxisError, gpu.LaunchLimitError, gpu.SharedMemoryError,
     gpu.MissingDTypeError, gpu.MemoryScopeError, gpu.DivergentBarrierError, gpu.WarpError,

@@ -1,7 +1,8 @@
 """Run random walks for some time: ``python -m tests.fuzz.walk --minutes 10 --workers 2``.
 
 With ``--graphs`` the programs are whole graphs. Each walk runs in a forked process, so a crash or
-an endless step ends one walk. With ``--record`` the counts of the run are added to the entry of its
+an endless step ends one walk. With ``--webgpu`` the GPU kernels of loop programs also run on the
+WebGPU driver of this machine. With ``--record`` the counts of the run are added to the entry of its
 commit in the record of all runs; with ``--resume`` a run continues after the last recorded seed;
 ``--report`` prints the record. Failures are minimized and written to the folder of ``--out`` as
 text and as JSON.
@@ -10,11 +11,12 @@ text and as JSON.
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
 import sys
 from pathlib import Path
 
-from tests.fuzz import record
+from tests.fuzz import oracles, record
 from tests.fuzz.driver import Driver
 from tests.fuzz.kinds import KINDS
 from tests.fuzz.steps import ON_GRAPHS, VERBS
@@ -26,6 +28,8 @@ def main() -> int:
     if options.report:
         print(record.report(record.read(options.report)))
         return 0
+    if options.webgpu:
+        os.environ[oracles.WEBGPU] = "1"
     first, kind = options.seed, KINDS["graphs" if options.graphs else "loops"]
     if first is None:
         known = record.read(options.record or record.FILE) if options.resume else []
@@ -64,6 +68,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--family", default="")
     parser.add_argument("--goal", default="", choices=["", *dict.fromkeys((*VERBS, *ON_GRAPHS))])
     parser.add_argument("--defects", type=int, default=1000, help="stop after so many failures")
+    parser.add_argument("--webgpu", action="store_true", help="run GPU kernels on a driver, too")
     parser.add_argument("--quick", action="store_true", help="do not minimize failures")
     return parser.parse_args()
 

@@ -8,6 +8,7 @@ GPU and the default rules compute the same results.
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import time
@@ -19,7 +20,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import tilewright as tw
+from tilewright.codegen.wgsl import UnsupportedShaderError
 from tilewright.errors import TilewrightError
+from tilewright.ir.kernel_errors import KernelProgramError
+from tilewright.ir.module import Module
 from tilewright.ir.script import parse, to_text
 from tilewright.ir.verify import violations
 from tilewright.schedules import (
@@ -390,7 +394,27 @@ class Walk:
             self.tally.compiled[f"{phase} simt"] += 1
             for env in self.affordable(2):
                 oracles.run_simt(self.original, artifact, env, "the emulated GPU")
+        if oracles.WEBGPU in os.environ:
+            self.on_webgpu(function, phase)
         return True
+
+    def on_webgpu(self, function: PrimFunc, phase: str) -> None:
+        """Compare the kernel on the WebGPU driver of this machine, unless it is rejected.
+
+        Arguments are compact on a device, so functions with strided parameters are not called.
+        """
+        if any(b.strides is not None for b in self.original.function.buffer_params):
+            return
+        with self.phase(phase, "the WebGPU driver"):
+            try:
+                executable = tw.compile(Module().with_functions(function), "webgpu")
+            except (KernelProgramError, UnsupportedShaderError) as error:
+                self.tally.refused[f"{phase} webgpu {type(error).__name__}"] += 1
+                return
+            self.tally.compiled[f"{phase} webgpu"] += 1
+            for env in self.affordable(2):
+                if legal(self.program, self.original.function, env):
+                    oracles.run_compiled(self.original, env, executable)
 
     def by_rules(self) -> None:
         """Compile the original program by the default rules alone."""

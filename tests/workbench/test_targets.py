@@ -65,6 +65,13 @@ def test_missing_features_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing_features(AVX2, ("aarch64",)) == "the target lacks aarch64"
 
 
+def test_webgpu_runs_if_the_package_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    halves = tw.Target("webgpu", features=("f16",))
+    assert missing_here(halves) == ""
+    monkeypatch.setattr("tilewright.workbench.targets.find_spec", lambda _: None)
+    assert "'wgpu' is not installed" in missing_here(halves)
+
+
 def test_another_target_changes_suggestions_passes_and_threads(matmul: Client) -> None:
     session = matmul.session
     choose(matmul, "simt sm_90a")

@@ -365,6 +365,11 @@ class WebGpuDevice:
         checked: bool,
     ) -> None:
         """Record a launch; one with checks starts with an empty record."""
+        if len(numbers) > self._slot:
+            raise LaunchError(
+                f"a launch has {len(numbers)} bytes of sizes; at most {self._slot} are supported",
+                hint="use fewer symbols in one kernel",
+            )
         if len(self._staged) + self._slot > self._slot * MOST_LAUNCHES:
             self._submit()
         if checked:

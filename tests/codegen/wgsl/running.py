@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tilewright as tw
+from tilewright.codegen.wgsl import from_bytes
 from tilewright.ir.interpreter.loops import run_prim
 from tilewright.ir.loop.builder import Builder
 from tilewright.ir.loop.element_functions import FUNCTIONS
@@ -90,6 +91,12 @@ class Functions:
         given = arrays[: len(func.buffer_params) - 1]
         y = np.zeros(given[0].shape, func.buffer_params[-1].dtype.numpy)
         return self.exe[func.name](*given), interpreted(func, [*given, y])[-1]
+
+
+def shader_texts(exe: tw.Executable) -> list[str]:
+    """Return the shaders of an executable that need no feature that SwiftShader lacks."""
+    images = exe.artifact.images.values()
+    return [s.text for data in images for s in from_bytes(data) if "f16" not in s.features]
 
 
 def ulps(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:

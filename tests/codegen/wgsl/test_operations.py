@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -23,7 +25,8 @@ from tilewright.ir.dtype import (
 )
 from tilewright.ir.loop.element_functions import FUNCTIONS
 
-from tests.codegen.wgsl.running import COMPARED, Functions
+from tests.codegen.wgsl import tint
+from tests.codegen.wgsl.running import COMPARED, Functions, shader_texts
 
 INTEGERS = (i32, u32, i64, u64, i8, u8, i16, u16, bool_)
 TARGETS = (*INTEGERS, f32, f16, bf16)
@@ -87,10 +90,14 @@ def _pairs(values):
     return np.concatenate([a.ravel(), values]), np.concatenate([b.ravel(), rest])
 
 
+@cache
+def _compiled(dtype):
+    return Functions(_cases(dtype))
+
+
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS], ids=str)
 def test_operations_and_conversions(dtype):
-    cases = _cases(dtype)
-    functions = Functions(cases)
+    cases, functions = _cases(dtype), _compiled(dtype)
     arrays = (_floats(dtype),) if dtype in FLOATS else _pairs(_integers(dtype))
     different = {}
     for case in cases:
@@ -100,3 +107,10 @@ def test_operations_and_conversions(dtype):
             at = int(np.argmin(same))
             different[case] = [x[at] for x in arrays], actual[at], expected[at]
     assert different == {}
+
+
+@pytest.mark.browser
+def test_tint_accepts_the_shaders(chromium):
+    texts = [t for d in (*INTEGERS, *FLOATS) for t in shader_texts(_compiled(d).exe)]
+    found = tint.messages(list(dict.fromkeys(texts)), chromium)
+    assert set(found) == {""}

@@ -15,7 +15,8 @@ from tilewright.codegen.wgsl import from_bytes, to_bytes
 from tilewright.ir.script import parse
 
 from tests.codegen.gpu import kernels
-from tests.codegen.wgsl.running import WEBGPU, agrees, compiled
+from tests.codegen.wgsl import tint
+from tests.codegen.wgsl.running import WEBGPU, agrees, compiled, shader_texts
 
 SUM = """
 n, m = symbols("n m", lower=0)
@@ -170,6 +171,31 @@ def long(y: Out[(n,), i32]):
 def _shaders(text: str):
     ready, _ = default_scheduled(parse(text), WEBGPU)
     return [s for f in ready.prims for s in kernel_shaders(lower_kernel(f, WEBGPU), WEBGPU)]
+
+
+DIVERGENT = """
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_id) thread: vec3<u32>) {
+    if thread.x < 32u {
+        workgroupBarrier();
+    }
+}
+"""
+
+
+@pytest.mark.browser
+def test_tint_accepts_the_shaders(chromium):
+    """Tint checks that barriers are in uniform control flow, as naga does not."""
+    programs = [SUM, WIDE, HOSTILE]
+    programs += [BYTES.format(dtype=d) for d in ("i8", "u8", "i16", "u16", "f16", "bf16")]
+    programs += [PACKED.format(dtype=d) for d in ("i4", "u2", "f8_e4m3", "f8_e5m2")]
+    texts = [t for p in programs for t in shader_texts(_executable(p)[0])]
+    for name in ("elementwise", "softmax", "matmul"):
+        texts += shader_texts(_scheduled(name)[0])
+    assert sum("workgroupBarrier();" in t for t in texts) >= 4
+    refused, *others = tint.messages([DIVERGENT, *texts], chromium)
+    assert "must only be called from uniform control flow" in refused
+    assert set(others) == {""}
 
 
 def test_golden(golden):

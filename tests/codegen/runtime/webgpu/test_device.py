@@ -139,6 +139,35 @@ def main(x: Tensor[(n, 4), f32]):
     assert len(reads) == before
 
 
+NETWORK = """
+constant("a", (16, 24), f32)
+constant("b", (24, 16), f32)
+constant("g", (16,), f32)
+n = symbols("n", lower=0)
+
+@graph_func
+def main(x: Tensor[(n, 16), f32]):
+    h = matmul(x, const("a"))
+    e = gelu(h)
+    d = matmul(e, const("b"))
+    r = add(x, d)
+    s = layer_norm(r, const("g"), const("g"), epsilon=1e-5)
+    y = softmax(s, axis=-1)
+    return y
+"""
+
+
+def test_a_network_has_the_results_of_the_processor():
+    rng = np.random.default_rng(0)
+    shapes = {"a": (16, 24), "b": (24, 16), "g": (16,)}
+    weights = {k: rng.normal(size=s).astype(np.float32) for k, s in shapes.items()}
+    module = tw.parse(NETWORK, constants=weights)
+    exe, host = tw.compile(module, target="webgpu"), tw.compile(module, target="cpu")
+    for rows in (0, 1, 2, 7, 33, 97):
+        x = rng.normal(size=(rows, 16)).astype(np.float32)
+        np.testing.assert_allclose(exe(x), host(x), rtol=1e-5, atol=1e-6)
+
+
 def test_a_binding_beyond_the_limit(monkeypatch, twice):
     device = opened_device()
     monkeypatch.setattr(device, "_most_bound", 1024)
