@@ -26,8 +26,8 @@ from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Constant, Function, MissingConstantError, Module
 from ..ir.structural_hash import structural_hash
 from ..schedules import Schedule, State
-from .program import module_of
 from .lower.host.entry_wrappers import launched
+from .program import module_of
 
 _PREPARE_FOR: Final = "prepare_for"
 _MAIN: Final = "main"

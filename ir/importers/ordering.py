@@ -7,10 +7,9 @@ from ..graph.nodes import TensorInfo, Value
 from ..symbolic import Expr, as_expr, var
 from .emitter import Emitter
 from .onnx_context import OnnxContext, onnx_op
-from .shaping import permute
+from .shaping import permute, reshape
 from .tensors import Imported
 from .torch_context import TorchContext, aten
-from .unsupported import UnsupportedFormError
 
 
 def _sort(t: Emitter, x: Imported, axis: int, *, descending: bool) -> list[Imported]:

@@ -10,7 +10,6 @@ import torch
 from onnx import parser
 
 import tilewright as tw
-from tilewright.errors import UnsupportedOperatorsError
 from tilewright.ir.importers import from_exported_program, from_onnx
 from tilewright.ir.interpreter import run_graph
 
