@@ -38,10 +38,10 @@ def _right_operands(module: Module, binding: Binding) -> Iterator[tuple[Value, i
     if not isinstance(call, CallTIR) or call.versions or call.updates:
         return
     kernel = module.prim(call.function)
-    blocks = tree_of(kernel).outermost_blocks()
-    if pattern_kind(kernel) != PatternKind.OUT_FUSABLE or len(blocks) != 1:
+    if pattern_kind(kernel) != PatternKind.OUT_FUSABLE:
         return
-    for load, axis in _transposable(blocks[0]):
+    blocks = tree_of(kernel).outermost_blocks()
+    for load, axis in (found for block in blocks for found in _transposable(block)):
         if load.buffer in kernel.buffer_params:
             operand = call.args[kernel.buffer_params.index(load.buffer)]
             if isinstance(operand, Value) and call.args.count(operand) == 1:

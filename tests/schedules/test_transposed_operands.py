@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.ir.dtype import dtype as dtype_named
 from tilewright.schedules.transposed_operands import fused_transposes
 
 from tests.codegen.kernels import LEVELS
@@ -101,6 +102,34 @@ def test_a_gpu_computes_transposes_separately() -> None:
     sch = tw.Schedule(module(KEYS), tw.Target("cuda", arch="sm_80"))
     sch.lower_graph("main")
     assert {f.name for f in sch.module.prims} == {"permute_dims", "matmul"}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f64"])
+def test_results_of_other_dtypes(dtype: str, level: str) -> None:
+    """A product of 16-bit floats rounds its sums in a second block."""
+    text = tw.parse(
+        f"""
+n, m = symbols("n m", lower=0)
+
+@graph_func
+def main(q: Tensor[(3, n, 8), {dtype}], k: Tensor[(3, m, 8), {dtype}]):
+    t = permute_dims(k, axes=(0, 2, 1))
+    s = matmul(q, t)
+    return s
+"""
+    )
+    exe = tw.compile(text, tw.Target("cpu", features=(level,)))
+    names = {getattr(kernel, "name", kernel) for kernel in exe.kernels}
+    assert names == {"fused_permute_dims_matmul", "fused_permute_dims_matmul_n1"}
+    rng = np.random.default_rng(4)
+    for n, m in ((0, 3), (1, 0), (1, 1), (1, 37), (2, 16), (29, 131)):
+        q, k = (
+            rng.integers(-4, 5, shape).astype(dtype_named(dtype).numpy)
+            for shape in ((3, n, 8), (3, m, 8))
+        )
+        expected = np.einsum("hnd,hmd->hnm", q.astype(np.float64), k.astype(np.float64))
+        np.testing.assert_array_equal(exe(q, k).astype(np.float64), expected)
 
 
 @pytest.mark.parametrize("level", LEVELS)
