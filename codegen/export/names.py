@@ -16,14 +16,14 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _INTERFACE: Final = ("tw", "tilewright")
 """The names that the shared header reserves."""
 RESERVED: Final = frozenset({
-    "abi_version", "open", "close", "live_models", "live_results", "model", "WEIGHTS_SIZE",
-    "MOST_THREADS",
+    "abi_version", "open", "close", "live_models", "live_results", "trim", "model",
+    "WEIGHTS_SIZE", "MOST_THREADS",
     "start", "alloc", "free", "release", "pool_parallel", "pool_close", "functions", "threads",
 })  # fmt: skip
 """The suffixes of ``NAME_`` that the interface and the loaders define for every model."""
 _LINKED: Final = (
-    "abi_version", "open", "close", "live_models", "live_results", "pool_parallel", "pool_close",
-    "state_create", "state_reset", "state_tensor", "state_destroy",
+    "abi_version", "open", "close", "live_models", "live_results", "trim", "pool_parallel",
+    "pool_close", "state_create", "state_reset", "state_tensor", "state_destroy",
 )  # fmt: skip
 """The suffixes of ``NAME_`` that native libraries define."""
 _PACKAGES: Final = frozenset({

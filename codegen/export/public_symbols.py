@@ -12,7 +12,7 @@ from .link import NATIVE
 from .states import RESERVED as OF_STATES
 from .tables import Model, symbol_of
 
-_OWN: Final = ("abi_version", "open", "close", "live_models", "live_results")
+_OWN: Final = ("abi_version", "open", "close", "live_models", "live_results", "trim")
 _OF_KIND: Final = {
     "shared": ("pool_parallel", "pool_close"),
     "wasm": ("alloc", "free", "release", "start"),

@@ -165,7 +165,7 @@ def _defines(model: Model) -> Iterator[str]:
     yield f"#define CODE_RANGE_UNSIGNED {runtime_table.CODE_RANGE_UNSIGNED}"
     yield f"#define INSTANCE_CONSTANTS {layout.INSTANCE_CONSTANTS}"
     yield f"#define INSTANCE_SLOTS {layout.INSTANCE_SLOTS}"
-    yield f"#define SLOT_COUNT {layout.SLOT_COUNT}"
+    yield f"#define SLOT_COUNT {layout.SLOT_COUNT}\n#define SLOT_BUSY {layout.SLOT_BUSY}"
     yield f"#define FORM_DLPACK {layout.FORM_DLPACK}"
     yield f"#define FORM_INTEGER {layout.FORM_INTEGER}"
     for k, kind in enumerate(_SITES):
@@ -303,6 +303,7 @@ def _public(model: Model) -> Iterator[str]:
         f"{name}_model **out, tw_error *error) {{\n"
         f"  return open_model(runtime, weights, bytes, out, error);\n}}\n"
         f"void {name}_close({name}_model *model) {{\n  if (model) destroy(model);\n}}\n"
+        f"void {name}_trim({name}_model *model) {{\n  if (model) trim(model);\n}}\n"
         f"int64_t {name}_live_models(void) {{\n"
         "  return __atomic_load_n(&live_models, __ATOMIC_ACQUIRE);\n}\n"
         f"int64_t {name}_live_results(const {name}_model *model) {{\n"
@@ -389,6 +390,9 @@ TW_EXPORT int32_t {name}_open(const tw_runtime *runtime, const void *weights, in
 
 /* Free a model. No call may be running. Results remain valid. */
 TW_EXPORT void {name}_close({name}_model *model);
+
+/* Free the memory that the model keeps for later calls and that no running call uses. */
+TW_EXPORT void {name}_trim({name}_model *model);
 
 /* Return the number of results and states of an open model that are not yet released. */
 TW_EXPORT int64_t {name}_live_results(const {name}_model *model);

@@ -392,6 +392,12 @@ class Model:
         if self._pool is not None:
             self._pool.close()
 
+    def trim(self) -> None:
+        """Free the memory that is kept for later calls; calls may be running."""
+        native = self._symbol(f"{NAME}_trim")
+        native.restype = None
+        native(self._model)
+
     def __del__(self) -> None:
         if getattr(self, "_model", None) or getattr(self, "_pool", None):
             self.close()

@@ -299,19 +299,27 @@ static int32_t check_weights(const unsigned char *weights, int64_t bytes, int tr
   return TW_OK;
 }
 
+/* Free the memory of the workspaces that no call uses. */
+static void trim(TW_MODEL *model) {
+  uint64_t call[CALL_OPERANDS / 8];
+  for (int j = 0; j < CALL_OPERANDS / 8; j++) call[j] = 0;
+  call[0] = WORD(model->table);
+  tw_open_call(call);
+  for (int32_t k = 0; k < FUNCTIONS; k++)
+    if (model->instance[k]) tw_drop_workspaces(call, model->instance[k], functions[k].slot);
+}
+
+/* No call is running, so that a workspace in use is one of a call that an exception has left. */
 static void destroy(TW_MODEL *model) {
   tw_runtime r = model->runtime;
   for (int32_t k = 0; k < PREPARED; k++)
     if (model->prepared[k]) release_result(model->prepared[k]);
+  for (int32_t k = 0; k < FUNCTIONS; k++)
+    for (int32_t j = 0; model->instance[k] && j < SLOT_COUNT; j++)
+      WORDS(model->instance[k], INSTANCE_SLOTS + functions[k].slot * j + SLOT_BUSY) = 0;
+  trim(model);
   for (int32_t k = 0; k < FUNCTIONS; k++) {
-    if (model->instance[k]) {
-      uint64_t call[CALL_OPERANDS / 8];
-      for (int j = 0; j < CALL_OPERANDS / 8; j++) call[j] = 0;
-      call[0] = WORD(model->table);
-      tw_open_call(call);
-      tw_drop_workspaces(call, model->instance[k], functions[k].slot);
-      r.free(r.context, model->instance[k]);
-    }
+    if (model->instance[k]) r.free(r.context, model->instance[k]);
     if (model->pointers[k]) r.free(r.context, model->pointers[k]);
   }
   drop_model(model);

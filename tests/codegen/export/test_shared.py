@@ -75,6 +75,8 @@ EXPECTED = {
     "first address": r"5 -1 'alloc' of the runtime returned an address that is not a multiple of",
     "second address": r"5 -1 'alloc' of the runtime returned an address that is not a mul",
     "address of a call": r"5 -1 function 'main': 'alloc' of the runtime returned an address that",
+    "kept for later calls": r"1$",
+    "after trim": r"0$",
     "live models": r"3$",
     "live results": r"2 of 2 models$",
     "after a release": r"1$",
@@ -129,6 +131,6 @@ def test_only_the_models_own_functions_are_visible(exported):
     command = ["nm", "-D", exported / "libsmall.so"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     own = ("main", "scores", "accumulate", "open", "close", "abi_version", "live_models",
-           "live_results", "pool_parallel", "pool_close")  # fmt: skip
+           "live_results", "trim", "pool_parallel", "pool_close")  # fmt: skip
     names = {line.split()[-1] for line in done.stdout.splitlines()}
     assert names == {f"small_{name}" for name in own}

@@ -4,6 +4,17 @@
 #include <stdexcept>
 
 static bool throwing;
+static int blocks;
+
+static void *counted_alloc(void *context, int64_t bytes, int64_t alignment) {
+  blocks++;
+  return tw_stdlib_alloc(context, bytes, alignment);
+}
+
+static void counted_free(void *context, void *memory) {
+  blocks -= memory != nullptr;
+  tw_stdlib_free(context, memory);
+}
 
 static int32_t parallel(void *, tw_body body, int64_t stop, void *environment) {
   if (throwing) throw std::runtime_error("host");
@@ -11,7 +22,7 @@ static int32_t parallel(void *, tw_body body, int64_t stop, void *environment) {
 }
 
 int main() {
-  enum { SIDE = 300, CALLS = 40 };
+  enum { SIDE = 300, CALLS = 20 };
   static float a[SIDE * SIDE];
   int64_t bytes, shape[2] = {SIDE, SIDE};
   void *weights = tw_read_file("product.safetensors", &bytes);
@@ -20,6 +31,8 @@ int main() {
   product_model *model;
   tw_result *c;
   int caught = 0, returned = 0;
+  runtime.alloc = counted_alloc;
+  runtime.free = counted_free;
   runtime.parallel = parallel;
   runtime.threads = 2;
   if (product_open(&runtime, weights, bytes, &model, nullptr)) return 1;
@@ -34,8 +47,8 @@ int main() {
     }
   }
   product_close(model);
-  printf("%d calls, %d caught, %d returned, %d models\n", +CALLS, caught, returned,
-         (int)product_live_models());
+  printf("%d calls, %d caught, %d returned, %d models, %d blocks\n", +CALLS, caught, returned,
+         (int)product_live_models(), blocks);
   free(weights);
   return 0;
 }
