@@ -121,6 +121,9 @@ def index_add(  # noqa: PLR0917  # the order of PyTorch
     alpha: float = 1,
 ) -> Imported:  # fmt: skip
     """Import the addition of slices along a dimension; those of one index are all added."""
+    if not x.rank:
+        x, indices, values = (reshape(t, v, (1,)) for v in (x, indices, values))
+        return reshape(t, index_add(t, x, 0, indices, values, alpha), ())
     return _added(t, x, axis_of(dim, x.rank), indices, _scaled(t, values, alpha), wrap=False)
 
 

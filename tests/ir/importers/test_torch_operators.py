@@ -256,6 +256,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
         x.sum().index_select(0, i[0, :1] * 0)
         + x.sum().gather(0, i[0, 0] * 0)
         + x.sum().index_copy(0, i[0, :1] * 0, x.min())
+        + x.sum().index_add(0, i[0, :1] * 0, x.min(), alpha=2)
     ),
     "parts of real numbers": lambda x, _: x.angle() + torch.real(x),
     "extremes of a number": lambda x, _: x.sum().max(0)[0] + x.sum().min(0)[1],
