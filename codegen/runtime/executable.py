@@ -31,7 +31,6 @@ from ..errors import ArgumentNameError, CompileError
 from ..libraries import library_address
 from ..manifest import FunctionSpec
 from ..nvidia import Image, disassemble
-from ..rtlib import layout
 from .arguments import signature_of
 from .device import Device, RemoteDevice, device_of
 from .device_tensor import DeviceTensor
@@ -131,7 +130,7 @@ class Executable:
         if "main" in self.names or len(self.names) == 1:
             self.__signature__ = signature_of(self.spec())  # for inspect.signature and completion
         # Programs for GPUs can be compiled on machines without one, so they are loaded later.
-        if artifact.target.kind not in layout.DEVICE_TYPES:
+        if artifact.target.kind in ("cpu", "simt"):
             self._load()
 
     def _load(self) -> None:
