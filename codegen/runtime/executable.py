@@ -29,7 +29,6 @@ from ..errors import ArgumentNameError, CompileError
 from ..libraries import library_address
 from ..manifest import FunctionSpec
 from ..nvidia import Image, disassemble
-from ..rtlib import layout
 from .arguments import signature_of
 from .device import Device, RemoteDevice, device_of
 from .device_tensor import DeviceTensor
@@ -139,7 +138,7 @@ class Executable:
             # For inspect.signature and completion.
             self.__signature__ = signature_of(self.spec()) if call is None else call.signature()
         # Programs for GPUs can be compiled on machines without one, so they are loaded later.
-        if artifact.target.kind not in layout.DEVICE_TYPES:
+        if artifact.target.kind in ("cpu", "simt"):
             self._load()
 
     def _load(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from ....errors import TilewrightError
 from ....ir.symbolic import Expr, Var, evaluate, var
@@ -14,9 +14,6 @@ from ....target.webgpu import DISPATCH
 from ...errors import LaunchError
 from ...wgsl import Shader
 from .memory import Block
-
-if TYPE_CHECKING:
-    from .device import WebGpuDevice
 
 MOST_GROUPS: Final = 256
 """The number of bind groups that a kernel remembers."""
@@ -44,10 +41,40 @@ class Bound:
     word: int
 
 
+class Recorder(Protocol):
+    """The device that records the launches of a kernel."""
+
+    errors: tuple[type[Exception], ...]
+
+    def bind(self, kernel: str, address: int, size: int) -> Bound:
+        """Return the binding of a buffer argument."""
+        ...
+
+    def pipeline(self, name: str, text: str, bindings: int) -> tuple[Any, Any]:
+        """Return the pipeline of a shader and the layout of its bind group."""
+        ...
+
+    def bind_group(self, layout_: Any, bound: list[Bound], *, checked: bool) -> Any:
+        """Return a bind group of buffers."""
+        ...
+
+    def record(
+        self,
+        pipeline: Any,
+        group: Any,
+        numbers: bytes,
+        dispatch: tuple[int, int, int],
+        *,
+        checked: bool,
+    ) -> None:
+        """Record a launch."""
+        ...
+
+
 class WebGpuKernel:
     """One version of a kernel; its pipeline is created for the first launch."""
 
-    def __init__(self, device: WebGpuDevice, shader: Shader) -> None:
+    def __init__(self, device: Recorder, shader: Shader) -> None:
         """Parse the sizes of the bindings."""
         self.device = device
         self.shader = shader
