@@ -67,7 +67,7 @@ Level: TypeAlias = Literal["graph", "loop"]
 JobState: TypeAlias = Literal["running", "canceling", "done", "failed", "canceled"]
 JobKind: TypeAlias = Literal["run", "lower"]
 FactStatus: TypeAlias = Literal["proved", "assumed", "checked", "unknown", "likely"]
-StageLevel: TypeAlias = Literal["loop", "thread", "host", "llvm", "assembly"]
+StageLevel: TypeAlias = Literal["loop", "thread", "host", "llvm", "assembly", "wgsl"]
 TraceFormat: TypeAlias = Literal["python", "json"]
 TraceStatus: TypeAlias = Literal["done", "query", "opaque", "pending"]
 

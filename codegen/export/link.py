@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -52,6 +53,15 @@ def linker() -> tuple[str, ...]:
     return (sys.executable, "-m", "ziglang")
 
 
+_FULL: Final[Mapping[str, int]] = {
+    **{os.strerror(code): code for code in (errno.EFBIG, errno.ENOSPC, errno.EDQUOT)},
+    "FileTooBig": errno.EFBIG,
+    "NoSpaceLeft": errno.ENOSPC,
+    "DiskQuota": errno.EDQUOT,
+}
+"""The errors of a full disk by their texts in the output of compiler and linker."""
+
+
 def _cache_folder() -> str:
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return str(Path(base) / "tilewright" / "linker")
@@ -66,6 +76,8 @@ def run_linker(arguments: Sequence[str], *, timeout: float = 600) -> None:
         If it is not installed.
     LinkError
         If it fails; the message contains its output.
+    OSError
+        If it cannot write a file because the disk is full or the size of files is limited.
     """
     folder = _cache_folder()
     environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
@@ -74,6 +86,9 @@ def run_linker(arguments: Sequence[str], *, timeout: float = 600) -> None:
         env=environment, capture_output=True, text=True, timeout=timeout, check=False,
     )  # fmt: skip
     if done.returncode:
+        for text, code in _FULL.items():
+            if text in done.stderr:
+                raise OSError(code, os.strerror(code))
         raise LinkError(
             f"the linker exited with code {done.returncode}: {done.stderr.strip()[-2000:]}",
             hint="please report this defect, with the program",

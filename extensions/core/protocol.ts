@@ -729,7 +729,7 @@ export interface Job {
  */
 export interface Stage {
   readonly name: string;
-  readonly level: "loop" | "thread" | "host" | "llvm" | "assembly";
+  readonly level: "loop" | "thread" | "host" | "llvm" | "assembly" | "wgsl";
   readonly summary: string;
 }
 

@@ -30,8 +30,11 @@ pytestmark = pytest.mark.slow
 TOKENS = 200
 LONGEST = 256
 LAYERS = 4
-LENGTHS = math.ceil(math.log(TOKENS, 1.25))
-"""The number of plans for one sequence: the arena has room to grow by a quarter."""
+LENGTHS = math.ceil(math.log(TOKENS, 1.25)) + 128 // 32
+"""The number of plans for one sequence: the arena has room to grow by a quarter.
+
+The packed keys of an attention grow in steps of 32 tokens, by more than a quarter up to 128.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ const LEVELS: Readonly<Record<Stage["level"], string>> = {
   host: "Host IR",
   llvm: "LLVM IR",
   assembly: "Assembly",
+  wgsl: "WGSL",
 };
 const LANGUAGES: Readonly<Record<Stage["level"], Language>> = {
   loop: "script",
@@ -27,6 +28,7 @@ const LANGUAGES: Readonly<Record<Stage["level"], Language>> = {
   host: "script",
   llvm: "llvm",
   assembly: "assembly",
+  wgsl: "script",
 };
 
 /** Return the tab of a stage: `passes`, `llvm` or `assembly`. */
