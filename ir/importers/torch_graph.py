@@ -87,8 +87,10 @@ def from_graph(graph_module: Any) -> ImportedGraph:
     UnsupportedOperatorsError
         If the graph uses unsupported operators.
     UnsupportedInputError
-        If an input is neither a tensor nor a size, or a size is not a dimension of a tensor.
+        If an input is neither a tensor nor a size, or a size is not a dimension of a tensor, or an
+        operator is random: a program returns the same numbers on each call.
     """
+    _check_deterministic(graph_module)
     program = _program(graph_module)
     inputs = read_symbols(program)
     context = TorchContext(GraphBuilder("main", facts=inputs.facts), inputs.symbols)
@@ -108,6 +110,22 @@ def from_graph(graph_module: Any) -> ImportedGraph:
     known = {symbol for symbol, _, _ in dims}
     outputs = tuple(_outputs(program, translator, known))
     return ImportedGraph(module, program.tensors, outputs, dims)
+
+
+def _check_deterministic(graph_module: Any) -> None:
+    """Reject random operators, whose numbers PyTorch's generator determines."""
+    import torch
+
+    random = {
+        str(node.target)
+        for node in graph_module.graph.nodes
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+    }
+    if random:
+        raise UnsupportedInputError(
+            f"random operators use the generator of PyTorch: {', '.join(sorted(random))}",
+            hint="draw the numbers outside of the compiled function, and pass them",
+        )
 
 
 class _GraphTranslator(ProgramTranslator):

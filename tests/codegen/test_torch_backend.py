@@ -143,6 +143,15 @@ def test_a_graph_that_runs_in_pytorch_is_reported():
     assert "airy_ai" in str(report())
 
 
+def test_random_numbers_differ_between_calls():
+    """A compiled program returns the same numbers on each call, so PyTorch runs the graph."""
+    run = compiled(lambda x: torch.rand_like(x) + torch.nn.functional.dropout(x, 0.5, True))
+    x = torch.ones(100)
+    with pytest.warns(PyTorchGraphWarning, match="random operators"):
+        first = run(x)
+    assert not torch.equal(first, run(x))
+
+
 def test_an_error_in_place_of_a_graph_in_pytorch():
     run = compiled(unsupported, options={"fallback": False})
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="airy_ai") as caught:
