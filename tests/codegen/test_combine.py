@@ -10,7 +10,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.combine import CombinationError
-from tilewright.codegen.compiler import NotAProgramError
+from tilewright.codegen.program import NotAProgramError
 from tilewright.ir.dtype import f32
 from tilewright.ir.interpreter import run_graph
 from tilewright.ir.module import Constant, Module

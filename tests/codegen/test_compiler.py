@@ -16,12 +16,12 @@ from tilewright.codegen.build.worker_pool import CancelToken
 from tilewright.codegen.compiler import (
     BuildOptions,
     CompileOptionError,
-    NotAProgramError,
     build,
     compile_artifact,
     default_scheduled,
 )
 from tilewright.codegen.errors import CompileCanceledError, CompileTimeoutError
+from tilewright.codegen.program import NotAProgramError
 from tilewright.errors import TilewrightError
 from tilewright.ir.dtype import f32
 from tilewright.ir.kernel_errors import UnrolledCodeError

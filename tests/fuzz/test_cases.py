@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +23,8 @@ from tests.fuzz.program import Program
 from tests.fuzz.walks import Walk
 from tests.strategies import symbols_of
 from tests.waiting import pause
+
+ROOT = Path(__file__).parents[2]
 
 TEXT = """
 n = symbols("n", lower=0)
@@ -203,21 +208,24 @@ def test_a_step_without_an_end_is_reported_with_its_name_and_stack(
     assert "in endless" in shown
 
 
-def test_a_run_continues_after_the_last_recorded_seed(tmp_path, monkeypatch, capsys):
+def test_a_run_continues_after_the_last_recorded_seed(tmp_path):
+    """The command runs as a process of its own, as by a user."""
     file = tmp_path / "runs.json"
-    arguments = ["walk", "--walks", "1", "--workers", "1", "--family", "pointwise",
-                 "--out", str(tmp_path), "--record", str(file)]  # fmt: skip
-    monkeypatch.setattr("sys.argv", [*arguments, "--seed", "500"])
-    assert walk.main() == 0, capsys.readouterr().out
-    monkeypatch.setattr("sys.argv", [*arguments, "--resume"])
-    assert walk.main() == 0, capsys.readouterr().out
-    (run,) = record.read(file)
-    assert run.seeds == ((500, 500), (501, 501))
-    assert run.totals.walks == run.totals.complete == 2
-    capsys.readouterr()
-    monkeypatch.setattr("sys.argv", ["walk", "--report", str(file)])
-    assert walk.main() == 0
-    assert capsys.readouterr().out.startswith("2 programs in all")
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "tests.fuzz.walk", *arguments]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    arguments = ("--walks", "1", "--workers", "1", "--family", "pointwise",
+                 "--out", str(tmp_path), "--record", str(file))  # fmt: skip
+    run(*arguments, "--seed", "500")
+    run(*arguments, "--resume")
+    (found,) = record.read(file)
+    assert found.seeds == ((500, 500), (501, 501))
+    assert found.totals.walks == found.totals.complete == 2
+    assert run("--report", str(file)).startswith("2 programs in all")
 
 
 def test_no_seed_is_recorded_twice():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,7 +29,15 @@ COMPILE = """async texts => {
 
 
 def messages(texts: Sequence[str], chromium: str) -> list[str]:
-    """Return the errors of each shader; empty if Tint accepts it."""
+    """Return the errors of each shader; empty if Tint accepts it.
+
+    A thread of its own has no event loop, as that of the browser of other tests.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(_messages, texts, chromium).result()
+
+
+def _messages(texts: Sequence[str], chromium: str) -> list[str]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
