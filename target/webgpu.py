@@ -19,9 +19,6 @@ LANGUAGE_FEATURES: Final[Mapping[str, str]] = MappingProxyType(
 FEATURE_NAMES: Final = (*FEATURES, *LANGUAGE_FEATURES)
 """The names of all optional features of a target."""
 
-SUBGROUP_SIZES: Final = (4, 128)
-"""The smallest and the largest number of invocations in a subgroup; an adapter has a subrange."""
-
 INVOCATIONS: Final = 256
 """The number of invocations in a workgroup."""
 

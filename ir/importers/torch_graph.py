@@ -18,7 +18,7 @@ from ...progress import progress_of
 from ..graph.builder import GraphBuilder
 from ..graph.nodes import GraphFunc, Operand
 from ..module import Module
-from ..symbolic import Expr, Var, evaluate, free_vars
+from ..symbolic import Expr, Var, evaluate, free_vars, var
 from .cleanup import called_functions, constants_of, without_dead_code
 from .tensors import Imported
 from .torch_context import HANDLERS, TorchContext, handler_name
@@ -229,22 +229,20 @@ def _guards(nodes: Sequence[Any]) -> Iterator[str]:
             if hasattr(size, "node") and size.node.expr.is_Symbol:
                 sources.setdefault(str(size.node.expr), f"L['{node.name}'].size()[{axis}]")
     pattern = re.compile(r"\b(" + "|".join(map(re.escape, sources)) + r")\b") if sources else None
-    probe = dict.fromkeys(sources.values(), Var)
+    sizes = {source: var(f"size{k}", lower=0) for k, source in enumerate(sources.values())}
     for guard in environment.guards:
         text = printer.doprint(guard.expr)
         if pattern is None or not pattern.search(text):
             continue
         named = pattern.sub(lambda m: sources[m[0]], text)
-        if _is_readable(named, probe):
+        if _is_readable(named, sizes):
             yield named
 
 
-def _is_readable(text: str, sources: Mapping[str, Any]) -> bool:
-    from ..symbolic import var
-
-    symbols = {source: var(f"size{k}", lower=0) for k, source in enumerate(sources)}
+def _is_readable(text: str, sizes: Mapping[str, Expr]) -> bool:
+    """Return whether the importer can translate a guard."""
     try:
-        return bool(parse_guards([text], symbols))
+        return bool(parse_guards([text], sizes))
     except SymbolicDimensionError:
         return False
 
