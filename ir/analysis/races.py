@@ -293,14 +293,17 @@ def thread_conflicts(tree: Tree, loop: For, axis: str) -> Iterator[Conflict]:
     axis : str
         The axis, such as ``threadIdx.x``.
     """
-    if axis in BLOCK_AXES:
-        found = conflicts(tree, loop, own=OWN | OF_BLOCK)
-    else:
-        found = conflicts(tree, loop, common=OF_BLOCK)
-    for conflict in found:
+    for conflict in axis_conflicts(tree, loop, axis):
         combined = _is_combined(tree, loop, conflict)
         if not combined and not _is_atomic(tree, loop, axis, conflict):
             yield conflict
+
+
+def axis_conflicts(tree: Tree, loop: For, axis: str) -> Iterator[Conflict]:
+    """Yield the conflicts between iterations on a thread axis, also those of atomic updates."""
+    if axis in BLOCK_AXES:
+        return conflicts(tree, loop, own=OWN | OF_BLOCK)
+    return conflicts(tree, loop, common=OF_BLOCK)
 
 
 def updates_atomically(block: Block, axis: str) -> bool:

@@ -15,6 +15,7 @@ from ...ir.analysis import (
     tree_of,
     writes_disjoint,
 )
+from ...ir.analysis.races import axis_conflicts
 from ...ir.analysis.scatter import scatter_updates
 from ...ir.kernel_errors import MemoryScopeError
 from ...ir.loop.decompose import around
@@ -121,6 +122,7 @@ def _shared(tree: Tree, block: Block, buffer: Buffer, loops: list[For]) -> bool:
         for x in loops
         if not writes_disjoint(tree, x, outermost_inside(tree, x, block), buffer)
         and not _is_copied(tree, x, buffer)
+        and any(c.buffer is buffer for c in axis_conflicts(tree, x, x.thread))
     ]
     reduced = reduction_update(block) is not None and all(
         _is_reduction_over_threads(x, block) for x in overlapping

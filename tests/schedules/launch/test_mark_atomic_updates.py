@@ -416,3 +416,40 @@ def test_the_sums_that_each_thread_computes_for_itself_are_not_atomic(k):
     x = np.arange(3 * k, dtype=np.int32).reshape(3, k)
     run = build(parse(OWN_SUMS), "simt")["normed"]
     np.testing.assert_array_equal(run(x), x - x.sum(axis=1, keepdims=True))
+
+
+NESTED = """
+n = symbols("n", lower=1)
+
+@prim_func
+def f(x: Buffer[(4 * n, n), i32], y: InOut[(4 * n,), {dtype}]):
+    for i in range(n):
+        for k in range(n):
+            with block("outer"):
+                vo, vk = spatial(i), reduce(k)
+                with init():
+                    for j0 in range(4):
+                        with block("first"):
+                            vi0 = spatial(4 * n, vo * 4 + j0)
+                            y[vi0] = {dtype}(i32(0))
+                for j in range(4):
+                    with block("s"):
+                        vi, wk = spatial(4 * n, vo * 4 + j), reduce(n, vk)
+                        y[vi] += {dtype}(x[vi, wk])
+"""
+
+
+@pytest.mark.parametrize("dtype", ["u2", "f32"])
+@pytest.mark.parametrize("n", [1, 3, 300])
+def test_an_element_that_one_thread_writes_in_two_inner_blocks_is_not_atomic(dtype, n):
+    """The inner blocks of a reduction and of its init have different loops."""
+    module = parse(NESTED.format(dtype=dtype))
+    schedule = Schedule(module, target=GPU)
+    schedule.default_schedule()
+    assert "thread(" in str(schedule)
+    assert "atomic" not in to_text(lower_kernel(schedule.module.prims[0], GPU).function)
+    x = np.random.default_rng(n).integers(-9, 9, (4 * n, n)).astype(np.int32)
+    y = np.zeros(4 * n, dtype_of(dtype).numpy)
+    copy = y.copy()
+    run_prim(module.prims[0], [x, copy])
+    np.testing.assert_array_equal(build(schedule, target="simt")(x, y), copy)
