@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { costColoring, heatKind, kernelsOf, timeColoring } from "../core/graph/coloring";
+import { costColoring, costOf, heatKind, kernelsOf, timeColoring } from "../core/graph/coloring";
 import type { Card } from "../core/graph/fold";
 import { kernelFigures } from "../core/panels/kernel_figures";
 import type { GraphCosts, GraphNode, Measurement } from "../core/protocol";
@@ -40,6 +40,15 @@ test("an unknown cost is unknown, and not 0", () => {
   const { figures } = costColoring([card("c", 3), card("d", 4)], costs("flops", ITEMS));
   expect(figures.get("c")).toEqual({ share: 0, text: "unknown", isKnown: false, label: "FLOPs unknown", note: "no analysis states this cost" });
   expect(figures.get("d")).toMatchObject({ text: "unknown", note: "n * k, which the sizes do not determine" });
+});
+
+test("the cost of one operation has its term, its value, and its unit", () => {
+  const all = costs("flops", [...ITEMS, [6, "n * k", null]]);
+  expect(costOf(1, all)).toBe("n * 200 = 1.60 kFLOP at n = 8");
+  expect(costOf(4, all)).toBe("n * k FLOP");
+  expect(costOf(5, all)).toBe("0 FLOP");
+  expect(costOf(3, all)).toBeNull();
+  expect(costOf(9, all)).toBeNull();
 });
 
 test("a namespace has the sum of its operations, or the largest memory, as a lower bound if some are unknown", () => {

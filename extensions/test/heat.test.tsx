@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { GraphCosts } from "../core/protocol";
-import { flush } from "./helpers";
+import { flush, makeSelected } from "./helpers";
 import { find, kernel, page, store } from "./mounted";
 
 /** Choose the figures that color the graph. */
@@ -111,4 +111,19 @@ test("the list of kernels has the same choice", async () => {
   expect((find('select[aria-label="Color of the operations"]') as HTMLSelectElement).value).toBe("flops");
   await choose("memory", "Bars of the kernels");
   expect(page.querySelector(".tw-kernels tbody td:last-child")?.textContent).toBe("unknown");
+});
+
+test("the inspector displays the cost of the selected operation as a term and at the sample sizes", async () => {
+  await choose("flops");
+  const handle = { kind: "binding" as const, function: "main", uid: nodes()[3]?.uid ?? 0, name: nodes()[3]?.name ?? "" };
+  store.select(handle);
+  kernel.reply("select", { selected: makeSelected(handle) });
+  await flush();
+  expect(find(".tw-properties").textContent).not.toContain("FLOPs");
+  kernel.answer({ costs: makeCosts("flops") });
+  await flush();
+  expect(find(".tw-properties").textContent).toContain("FLOPsb * 2 = 2.00 MFLOP at b = 1, s = 128");
+  kernel.answer({ costs: makeCosts("flops", "another state") });
+  await flush();
+  expect(find(".tw-properties").textContent).not.toContain("FLOPs");
 });

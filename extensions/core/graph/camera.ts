@@ -43,6 +43,8 @@ export class Camera {
   private readonly behavior: Zoom<HTMLElement>;
   private readonly selection: Selection<HTMLElement>;
   private content: Size = { width: 1, height: 1 };
+  /** The size of the view when the graph was shown last. */
+  private shown: Size | null = null;
   private started = false;
 
   constructor(
@@ -73,16 +75,21 @@ export class Camera {
     return { x: -x / k, y: -y / k, width: this.size.width / k, height: this.size.height / k };
   }
 
-  /** Display a layout. Until the user moves the graph, its start is shown, and the chosen part of it. */
+  /**
+   * Display a layout. Until the user moves the graph, its start is shown, and the chosen part of it;
+   * after that, the center of a view with a new size stays the same.
+   */
   show(content: Size, chosen: Area | null): void {
     this.content = content;
+    const { size, shown } = this;
+    this.shown = size;
     const below = content.height + 2 * MARGIN > this.size.height ? OVERVIEW : MARGIN;
     const smallest = Math.min(SMALLEST, this.fitting);
     this.behavior.scaleExtent([smallest, LARGEST]).translateExtent([
       [-MARGIN, -MARGIN],
       [content.width + MARGIN, content.height + below],
     ]);
-    if (this.started) this.moveBy(0, 0);
+    if (this.started) this.moveBy(shown ? (size.width - shown.width) / 2 : 0, shown ? (size.height - shown.height) / 2 : 0);
     else this.start(chosen);
   }
 

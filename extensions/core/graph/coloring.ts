@@ -100,6 +100,15 @@ function figureOf(sum: Sum, most: number, costs: GraphCosts): Figure {
   return { share: most > 0 ? value / most : 0, text: sign + text, isKnown: true, label: `${name} ${sign}${amount(value, costs.kind)}`, note };
 }
 
+/** Return the cost of one operation with its unit, as a term over the symbols and at the sample sizes. */
+export function costOf(uid: number, costs: GraphCosts): string | null {
+  const item = costs.items.find((one) => one.uid === uid);
+  if (!item || item.term === "") return null;
+  if (item.value === null) return `${item.term} ${costs.unit}`;
+  const value = amount(item.value, costs.kind);
+  return item.term === String(item.value) ? value : `${item.term} = ${value} at ${costs.sizes}`;
+}
+
 function noteOf({ value, items, unknown }: Sum, { kind, sizes }: GraphCosts): string {
   const [first] = items;
   if (items.length > 1) {

@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { costOf, HEAT_KINDS } from "../graph/coloring";
 import { useWatch } from "../observable";
 import type { Handle, Selected } from "../protocol";
 import { hasMenu, type Store } from "../store";
@@ -135,7 +136,23 @@ const Selection = memo(function Selection({ selected, store }: { readonly select
             <dd class="tw-mono">{value}</dd>
           </div>
         ))}
+        <OperationCost selection={selection} store={store} />
       </dl>
     </header>
   );
 });
+
+/** The cost of a selected operation, of the kind that colors the graph. */
+function OperationCost({ selection, store }: { readonly selection: Handle; readonly store: Store }): JSX.Element | null {
+  const costs = useWatch(store.state, (state) => state.costs);
+  const head = useWatch(store.state, ({ history }) => history.head);
+  if (selection.kind !== "binding" || costs?.function !== selection.function || costs.state !== head) return null;
+  const text = costOf(selection.uid, costs);
+  if (text === null) return null;
+  return (
+    <div>
+      <dt>{HEAT_KINDS[costs.kind]}</dt>
+      <dd class="tw-mono">{text}</dd>
+    </div>
+  );
+}

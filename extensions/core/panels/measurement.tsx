@@ -9,6 +9,7 @@ import type { Measurement } from "../protocol";
 import type { Store } from "../store";
 import { digits, duration, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
+import { Name } from "../ui/name";
 import { useView } from "../use_view";
 import { kernelFigures, type KernelFigure } from "./kernel_figures";
 import type { Panel } from "./panel";
@@ -104,7 +105,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
                   data-focus={`kernel:${kernel.function}`}
                   onClick={() => store.send({ type: "open", function: kernel.function })}
                 >
-                  {kernel.function}
+                  <Name text={kernel.function} />
                 </button>
                 {index === 0 && measurement.kernels.length > 1 ? <span class="tw-badge tw-slowest">Slowest</span> : null}
               </th>

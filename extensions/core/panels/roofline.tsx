@@ -6,6 +6,7 @@ import type { Measurement, Roof } from "../protocol";
 import type { Store } from "../store";
 import { digits, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
+import { Name } from "../ui/name";
 import { saveSvg } from "../ui/svg_file";
 import type { Panel } from "./panel";
 import {
@@ -269,7 +270,7 @@ function Table({ store, points }: { store: Store; points: readonly Measured[] })
           <tr key={point.kernel}>
             <th scope="row">
               <button type="button" class="tw-link tw-mono" data-focus={`roofline:${point.kernel}`} onClick={() => store.send({ type: "open", function: point.kernel })}>
-                {point.kernel}
+                <Name text={point.kernel} />
               </button>
             </th>
             <td class="tw-mono tw-right">{digits(point.intensity)}</td>
