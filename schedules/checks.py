@@ -178,7 +178,7 @@ def constant_extent_problems(
     requirement: Requirement,
     *,
     limit: int,
-    fixes: tuple[Primitive, ...],
+    fixes: Callable[[], tuple[Primitive, ...]],
 ) -> Iterator[Problem]:
     """Yield a problem if a loop's extent is not a constant, or exceeds a limit."""
     loop = state.loop(ref)
@@ -196,7 +196,7 @@ def constant_extent_problems(
         message,
         (ref,),
         {"extent": to_text(loop.extent), "limit": limit},
-        fixes=fixes if plain else (),
+        fixes=fixes() if plain else (),
     )
 
 

@@ -212,7 +212,7 @@ class Bind(Primitive):
         plain = state.loop(self.loop).kind == "serial" and not state.loop(self.loop).annotations
         if not size or not plain or size == own:
             return ()
-        return tile_fixes(self.loop, size)
+        return tile_fixes(state, self.loop, size)
 
     def _extent(self, state: State) -> Iterator[Problem]:
         loop = state.loop(self.loop)
@@ -253,7 +253,7 @@ class Bind(Primitive):
     def _tiles(self, state: State) -> tuple[Primitive, ...]:
         loop = state.loop(self.loop)
         plain = loop.kind == "serial" and not loop.annotations
-        return tile_fixes(self.loop, 256, 32) if plain else ()
+        return tile_fixes(state, self.loop, 256, 32) if plain else ()
 
     def _threads(self, state: State) -> Iterator[Problem]:
         if self.thread not in THREAD_AXES:

@@ -481,9 +481,17 @@ class Split(Primitive):
             yield from _powers(state, selection)
 
 
-def tile_fixes(ref: LoopRef, *sizes: int) -> tuple[Split, ...]:
-    """Return splits with an inner loop of a constant extent, as fixes of other steps."""
-    return tuple(Split(ref, (None, size)) for size in sizes)
+def tile_fixes(state: State, ref: LoopRef, *sizes: int) -> tuple[Split, ...]:
+    """Return splits with an inner loop of a constant extent, as fixes of other steps.
+
+    They are legal unless a part of the loop may not iterate a reduction as the loop does.
+    """
+    loop = state.loop(ref)
+    splits = tuple(Split(ref, (None, size)) for size in sizes)
+    blocks = state.tree(ref.function).blocks_in(loop.body)
+    if all(block.init is None or _is_kept(loop, block) for block in blocks):
+        return splits
+    return tuple(split for split in splits if not check(state, split))
 
 
 def _is_kept(loop: For, block: Block) -> bool:

@@ -89,9 +89,12 @@ class Unroll(Primitive):
     def structural(self, state: State) -> Iterator[Problem]:
         """Check the kind and the extent of the loop."""
         yield from kind_problems(state, self.loop, self.Requires.SERIAL)
-        fixes = tile_fixes(self.loop, 16, 8)
         yield from constant_extent_problems(
-            state, self.loop, self.Requires.CONSTANT_EXTENT, limit=UNROLL_LIMIT, fixes=fixes
+            state,
+            self.loop,
+            self.Requires.CONSTANT_EXTENT,
+            limit=UNROLL_LIMIT,
+            fixes=lambda: tile_fixes(state, self.loop, 16, 8),
         )
         yield from self._copies(state)
 

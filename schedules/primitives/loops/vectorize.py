@@ -113,9 +113,12 @@ class Vectorize(Primitive):
             inside=("parallel", "vectorized"),
             around=("vectorized",),
         )
-        fixes = tile_fixes(self.loop, 16, 8)
         yield from constant_extent_problems(
-            state, self.loop, self.Requires.CONSTANT_EXTENT, limit=1024, fixes=fixes
+            state,
+            self.loop,
+            self.Requires.CONSTANT_EXTENT,
+            limit=1024,
+            fixes=lambda: tile_fixes(state, self.loop, 16, 8),
         )
         yield from lane_reduction_problems(
             state, self.loop, self.Requires.ITERATION_KINDS, lambda b: self._decompose(state, b)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright
+from tilewright.schedules.apply import check
 from tilewright.schedules.primitives.loops.parallel import Parallel
 from tilewright.schedules.primitives.loops.unroll import Unroll
 from tilewright.schedules.primitives.loops.vectorize import Vectorize
@@ -333,3 +334,25 @@ def test_the_threads_of_a_reduction_have_their_own_temporaries():
     for n, m in ((1, 1), (3, 8), (2, 37)):
         x = np.random.default_rng(m).integers(-9, 9, (n, m)).astype(np.float32)
         np.testing.assert_array_equal(exe(x), largest(x))
+
+
+@pytest.mark.parametrize("verb", ["vectorize", "unroll"])
+def test_a_fix_keeps_how_often_the_init_runs(verb):
+    """A tile of 16 iterations has two rows, of which both have an init."""
+    sch = schedule("""
+n = symbols("n", lower=0)
+
+@prim_func
+def f(x: Buffer[(n, 8), f32], y: Out[(n,), f32]):
+    for i in range(n):
+        for j in range(8):
+            with block("sum"):
+                vi, vj = spatial(i), reduce(j)
+                with init(): y[vi] = 0.0
+                y[vi] += x[vi, vj]
+""")
+    fused = sch.fuse("i", "j")
+    step = {"vectorize": Vectorize, "unroll": Unroll}[verb](fused)
+    problem = next(p for p in check(sch.state, step) if "constant" in p.message)
+    assert [fix.title() for fix in problem.fixes] == ["split(loop=i_j, factors=(None, 8))"]
+    assert not check(sch.state, problem.fixes[0])
