@@ -16,7 +16,7 @@ from ...symbolic import Expr, const_value, maximum, minimum
 from ..nodes import Operand, ScalarLiteral
 from .composition import Composer
 from .derivatives import BINARY_DERIVATIVES
-from .elementwise import Elementwise, table
+from .elementwise import Elementwise, number_like, table
 from .evaluation import Array, Evaluation
 from .gradients import GradientCall
 from .operator import operator, register
@@ -209,8 +209,8 @@ class Power(Elementwise):
 
     Notes
     -----
-    The constant exponents 2, 0.5 and -0.5 become a product, ``sqrt`` and ``rsqrt`` (of real
-    numbers). NumPy: ``power``; ONNX: ``Pow``.
+    The constant exponents 2, 3, -1, 0.5 and -0.5 become products, a quotient, ``sqrt`` and
+    ``rsqrt`` (2 and 0.5 also of complex numbers). NumPy: ``power``; ONNX: ``Pow``.
 
     Examples
     --------
@@ -232,6 +232,10 @@ class Power(Elementwise):
                 return Unary("sqrt", x)
             case Number(value=-0.5, dtype=dtype) if dtype.is_float:
                 return Unary("rsqrt", x)
+            case Number(value=3.0, dtype=dtype) if dtype.is_float:
+                return Binary("mul", Binary("mul", x, x), x)
+            case Number(value=-1.0, dtype=dtype) if dtype.is_float:
+                return Binary("div", number_like(1.0, x), x)
             case _:
                 return Binary("pow", x, y)
 

@@ -79,7 +79,9 @@ def binary_cases() -> list[Case]:
             Case(op, (T(("n", "m"), bool_), T(("m",), bool_)))
             for op in ("logical_and", "logical_or", "logical_xor", "equal")
         ),
-        *(Case("power", (T(("n",), low=0.1), y)) for y in (2.0, 0.5, -0.5, 3.0, T(("n",)))),
+        *(Case("power", (T(("n",), low=0.1), y)) for y in (2.0, 0.5, -0.5, 3.0, -1.0)),
+        Case("power", (T(("n",), low=0.1), T(("n",)))),
+        *(Case("power", (T(("n",), f16, 0.1, 2), y), tolerance=2e-3) for y in (3.0, -1.0, 1.5)),
         Case("add", (T(("n",), f16), T(("n",), f16)), tolerance=2e-3),
         Case("add", (T(("n",), bf16), T(("n",), bf16)), tolerance=2e-2),
         Case("multiply", (T(("n",), bf16), 0.5), tolerance=2e-2),
@@ -285,7 +287,7 @@ def complex_cases() -> list[Case]:
             )
         ),
         Case("power", (x, row), tolerance=1e-5),
-        *(Case("power", (x, exponent), tolerance=1e-5) for exponent in (2.0, 0.5, -0.5, 3.0)),
+        *(Case("power", (x, exponent), tolerance=1e-5) for exponent in (2.0, 0.5, -0.5, 3.0, -1.0)),
         *(Case(op, (x, row), at=EMPTY) for op in ("add", "subtract", "multiply", "divide")),
         *(Case(op, (T(("n", 1), c128), T((1, "m"), c128))) for op in ("multiply", "divide")),
         *(Case(op, (x, 2.5)) for op in ("add", "multiply", "divide", "equal", "not_equal")),
