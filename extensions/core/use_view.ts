@@ -1,6 +1,7 @@
 import { createContext } from "preact";
 import { useContext, useMemo } from "preact/hooks";
 import { useWatch } from "./observable";
+import type { Store } from "./store";
 import { View, type Entry, type EntryKey, type ViewState } from "./view_state";
 
 /** The view of the mounted workbench or panel. */
@@ -35,4 +36,16 @@ export function useDraft(name: string): [string | undefined, (text: string | und
   const view = useViewOf();
   const draft = useWatch(view.state, () => view.entry("fields", name));
   return [draft, (text) => view.setEntry("fields", name, text)];
+}
+
+/** Return the function that opens a function of the program and, in the narrow layout, displays its pane. */
+export function useOpen(store: Store): (name: string) => void {
+  const view = useViewOf();
+  return useMemo(
+    () => (name) => {
+      store.send({ type: "open", function: name });
+      view.set("pane", "function");
+    },
+    [store, view],
+  );
 }

@@ -10,7 +10,7 @@ import type { Store } from "../store";
 import { digits, duration, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { Name } from "../ui/name";
-import { useView } from "../use_view";
+import { useOpen, useView } from "../use_view";
 import { kernelFigures, type KernelFigure } from "./kernel_figures";
 import type { Panel } from "./panel";
 import { RecordPicker } from "./records";
@@ -23,6 +23,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
   const head = useWatch(store.state, (state) => state.history.head);
   const open = useWatch(store.state, (state) => state.open);
   const graph = useWatch(store.state, (state) => state.graph);
+  const show = useOpen(store);
   const [stored, setKind] = useView("heat");
   const kind = heatKind(stored);
   const { costs } = useCosts(store, kind === "memory" ? kind : "time"); // the others follow from the rates
@@ -103,7 +104,7 @@ export function MeasurementPanel({ store }: { store: Store }): JSX.Element {
                   type="button"
                   class="tw-link tw-mono"
                   data-focus={`kernel:${kernel.function}`}
-                  onClick={() => store.send({ type: "open", function: kernel.function })}
+                  onClick={() => show(kernel.function)}
                 >
                   <Name text={kernel.function} />
                 </button>

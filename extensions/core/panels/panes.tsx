@@ -16,7 +16,7 @@ import type { GraphView, Handle } from "../protocol";
 import { paneOf, type Pointer, type State, type Store } from "../store";
 import { StagePane, shownStage, shownTab, stageTabs } from "./stages";
 import { Tabs } from "../ui/tabs";
-import { useView, useViewOf } from "../use_view";
+import { useOpen, useView, useViewOf } from "../use_view";
 
 const NO_ORIGINS: ReadonlySet<string> = new Set();
 
@@ -61,7 +61,8 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
   const linked = useLinked(store);
   const pane = useWatch(store.state, (state) => (graph ? paneOf(state, graph.function) : null));
   const selected = useSelected(store, graph?.function ?? "");
-  const actions = useMemo(() => graphActions(store), [store]);
+  const show = useOpen(store);
+  const actions = useMemo(() => graphActions(store, show), [store, show]);
   const tabs = [
     { key: "diagram", label: "Graph" },
     { key: "text", label: "Text" },
@@ -96,12 +97,12 @@ export function GraphPane({ store, idBase }: { store: Store; idBase: string }): 
 }
 
 /** Return the actions on the graph that a store has, which stay the same when it changes. */
-function graphActions(store: Store): Pick<GraphProps, "onSelect" | "onHover" | "onOpen"> {
+function graphActions(store: Store, show: (name: string) => void): Pick<GraphProps, "onSelect" | "onHover" | "onOpen"> {
   const { state } = store;
   return {
     onSelect: (uid) => store.select({ kind: "binding", function: state.value.graph?.function ?? "", uid }),
     onHover: (uid) => store.hover.set(state.value.graph && pointerOfNode(state.value.graph, uid)),
-    onOpen: (callee) => void store.send({ type: "open", function: callee }),
+    onOpen: show,
   };
 }
 

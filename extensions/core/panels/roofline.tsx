@@ -8,6 +8,7 @@ import { digits, percent } from "../ui/format";
 import { Icon } from "../ui/icons";
 import { Name } from "../ui/name";
 import { saveSvg } from "../ui/svg_file";
+import { useOpen } from "../use_view";
 import type { Panel } from "./panel";
 import {
   boundText,
@@ -247,6 +248,7 @@ function Legend({ roof, traced, hasPath, hasPredictions }: LegendProps): JSX.Ele
 }
 
 function Table({ store, points }: { store: Store; points: readonly Measured[] }): JSX.Element {
+  const show = useOpen(store);
   return (
     <table class="tw-table">
       <caption>Kernels below the roof</caption>
@@ -269,7 +271,7 @@ function Table({ store, points }: { store: Store; points: readonly Measured[] })
         {points.map((point) => (
           <tr key={point.kernel}>
             <th scope="row">
-              <button type="button" class="tw-link tw-mono" data-focus={`roofline:${point.kernel}`} onClick={() => store.send({ type: "open", function: point.kernel })}>
+              <button type="button" class="tw-link tw-mono" data-focus={`roofline:${point.kernel}`} onClick={() => show(point.kernel)}>
                 <Name text={point.kernel} />
               </button>
             </th>

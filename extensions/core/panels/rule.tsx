@@ -6,6 +6,7 @@ import type { KernelRule } from "../protocol";
 import { runningJob, type Store } from "../store";
 import { digits, duration } from "../ui/format";
 import { Icon } from "../ui/icons";
+import { Name } from "../ui/name";
 
 /** The header of a kernel: its relation to the default rule of its kind, and the way to change it. */
 export function RuleBar({ store }: { store: Store }): JSX.Element | null {
@@ -80,7 +81,10 @@ export function CompiledKernel({ store }: { store: Store }): JSX.Element | null 
     <div class="tw-empty tw-compiled">
       <Icon name="loop" size={22} />
       <p>
-        <span class="tw-mono">{rule.function}</span> is part of the program that was measured{rule.base === "" ? "" : `; the rule of ${rule.base} created it`}. To edit it,
+        <span class="tw-mono">
+          <Name text={rule.function} />
+        </span>{" "}
+        is part of the program that was measured{rule.base === "" ? "" : `; the rule of ${rule.base} created it`}. To edit it,
         lower the graph: it becomes a kernel of the program, as written.
       </p>
       <Actions />
