@@ -36,7 +36,7 @@ async function choose(tab: string): Promise<void> {
 }
 
 function shownPane(): string | undefined {
-  return page.querySelector<HTMLElement>('.tw-narrow > .tw-tabs [role="tab"][aria-selected="true"]')?.dataset["tab"];
+  return page.querySelector<HTMLElement>('.tw-narrow > .tw-tabs [role="tab"][aria-selected="true"]')?.dataset.tab;
 }
 
 test.each(["kernels", "roofline"])("a kernel of the panel %s is displayed when it is opened", async (panel) => {
