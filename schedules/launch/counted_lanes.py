@@ -3,7 +3,8 @@
 The number is the distance of the index from that of the first lane in the first iteration. Its
 order is that of the iterations, so that the loop does not compare it: it keeps a value unless a
 later one is better. The results of the lanes are combined with their numbers, and the index is
-computed once.
+computed once. If each number occurs once, the combination is one maximum or minimum of integers in
+the order of the values, and one minimum of numbers: two short chains of operations.
 """
 
 from __future__ import annotations
@@ -12,23 +13,30 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...ir.dtype import (
+    DType,
     bool_,
+    i8,
+    i16,
     i32,
     i64,
 )
-from ...ir.loop.combiners import is_named, named_reducer
+from ...ir.loop.combiners import Combiner, identity_of, is_named, named_reducer
 from ...ir.loop.decompose import Namer
 from ...ir.loop.nodes import (
     Binary,
     Bind,
+    Buffer,
     Cast,
     Compare,
     Element,
     For,
+    If,
     Index,
+    IterVar,
     Load,
     Local,
     Number,
+    Reinterpret,
     Seq,
     Stmt,
     Store,
@@ -41,15 +49,18 @@ from ...ir.loop.reducers import (
 )
 from ...ir.loop.regions import access_regions
 from ...ir.loop.straight_line import joined
-from ...ir.loop.visit import seq
+from ...ir.loop.visit import seq, substitute_in
 from ...ir.symbolic import (
+    TRUE,
     Bool,
     Expr,
     Facts,
     Le,
     Lt,
     Var,
+    all_of,
     as_expr,
+    bounds,
     ceildiv,
     const_value,
     linear_form,
@@ -71,6 +82,8 @@ LEAST_ITERATIONS: Final = 64
 
 _NOTHING: Final = Seq(())
 
+_BITS: Final = {dtype.bits: dtype for dtype in (i8, i16, i32, i64)}
+
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
@@ -91,6 +104,10 @@ class Numbers:
     lane: int
     none: int
     iterations: int
+
+    def are_distinct(self, lanes: int) -> bool:
+        """Return whether the numbers of all terms are different."""
+        return 0 < self.lane * lanes <= self.step
 
 
 def numbers_of(site: Site) -> Numbers | None:
@@ -141,10 +158,12 @@ def _keeps_first(guard: Bool, variable: Var) -> bool:
 class CountedLanes(LaneResults):
     """A writer of the statements of a reduction whose lanes number their terms."""
 
-    def __init__(self, names: Namer, site: Site, facts: Facts, numbers: Numbers) -> None:
-        """Start with an extreme value and a number per lane."""
+    def __init__(
+        self, names: Namer, site: Site, facts: Facts, numbers: Numbers, *, in_registers: bool
+    ) -> None:
+        """Start with an extreme value and a number per lane, in vector registers or in threads."""
         super().__init__(names, site, facts)
-        self._numbers = numbers
+        self._numbers, self._in_registers = numbers, in_registers
         self._reducer = named_reducer(
             site.parts.reducer.name, tuple(buffer.dtype for buffer in self.results)
         )
@@ -152,22 +171,42 @@ class CountedLanes(LaneResults):
     def statements(self) -> Stmt:
         """Return the statements of the reduction: those of iterations that are numbered together.
 
-        The first iteration stores the terms. A lane that does not run it runs none.
+        Almost always these are all iterations, which have a version of their own.
         """
         root, names, size = self.site.loops[-1], self.names, self._numbers.iterations
+        upper = bounds(root.extent, self.facts).upper
+        if upper is not None and upper <= size:
+            whole, some = self._numbered(as_expr(0), root.extent), root.extent >= 1
+            return whole if some is TRUE else If(some, whole)
         count = ceildiv(root.extent, size)
         counter = names.variable(f"{root.var.name}_block", count)
-        start, one = counter * size, as_expr(1)
+        start = counter * size
         extent = minimum(root.extent - start, as_expr(size))
-        body = seq(
+        blocks = For(names.mint(), counter, count, self._numbered(start, extent))
+        few = all_of(root.extent >= 1, root.extent <= size)
+        return If(few, self._numbered(as_expr(0), root.extent), blocks)
+
+    def _numbered(self, start: Expr, extent: Expr) -> Stmt:
+        """Return the statements of some iterations from a start on.
+
+        The first iteration stores the terms. A lane that does not run it runs none.
+        """
+        dtype, one = self.results[0].dtype, as_expr(1)
+        distinct = self._numbers.are_distinct(const_value(self.extent) or 0)
+        combined: tuple[Stmt, ...]
+        if self._in_registers and distinct and _has_order(dtype):
+            lanes, best, number = self._chosen(dtype)
+            combined = (*lanes, self._indexed(start, best, number))
+        else:
+            best, number = at_lane(self.results, as_expr(0))
+            combined = (*self.halves(), self._indexed(start, best, number))
+        return seq(
             self.starts(self.results),
             self.terms(self.results, one, start, self._first),
             self.terms(self.results, extent - one, start + one, self._better),
             self._with_lane(),
-            *self.halves(),
-            self._indexed(start),
+            *combined,
         )
-        return For(names.mint(), counter, count, body)
 
     def _acquire(self) -> Targets:
         dtype = self.site.parts.targets[0].buffer.dtype
@@ -205,13 +244,52 @@ class CountedLanes(LaneResults):
         value = Binary("add", number, Index(lane * self._numbers.lane, i32))
         return loop("number", Store(number.buffer, number.indices, value, parts.origins), None)
 
-    def _indexed(self, start: Expr) -> Stmt:
+    def _chosen(self, dtype: DType) -> tuple[list[Stmt], Element, Element]:
+        """Return statements that choose the first extreme value of the lanes, and it."""
+        extreme: Combiner = "max" if self.site.parts.reducer.name == "argmax" else "min"
+        of = _BITS[dtype.bits] if dtype.is_float else dtype
+        order = self.partial("order", of)
+        lane, loop = self.lane(self.extent)
+        best, number = at_lane(self.results, lane)
+        (key,) = at_lane((order,), lane)
+        ordered = Store(order, (lane,), _order(best, of, extreme), self.site.parts.origins)
+        keys = loop("order", ordered, None)
+        most, chosen = self._total("most", extreme, key, lane)
+        none = identity_of("min", i32)
+        first, found = self._total(
+            "first", "min", Where(Compare("eq", key, most), number, none), lane
+        )
+        statements = [keys, *chosen, *found]
+        if not dtype.is_float:
+            return statements, most, first
+        zero = Number(0, of)
+        bits = Where(Compare("eq", number, first), Reinterpret(of, best), zero)
+        value, picked = self._total("bits", "or", bits, lane)
+        return [*statements, *picked], Reinterpret(dtype, value), first
+
+    def _total(
+        self, name: str, combiner: Combiner, term: Element, lane: Var
+    ) -> tuple[Load, list[Stmt]]:
+        """Return the combination of a term of every lane, and its statements."""
+        names, lanes, origins = self.names, self.site.lanes, self.site.parts.origins
+        total = Buffer(names.mint(), names.fresh(name), (), term.dtype, "local")
+        self.buffers.append(total)
+        own = Load(total, ())
+        start = Store(total, (), identity_of(combiner, term.dtype), origins)
+        counter, fresh = (names.variable(x.name, self.extent) for x in (lanes.var, lane))
+        value = Binary(combiner, own, term)
+        update = substitute_in(Store(total, (), value, origins), {lane: fresh})
+        iters = (IterVar(fresh, self.extent, "reduce", counter),)
+        block = self.made(name, iters, update, None)
+        several = replace(lanes, uid=names.mint(), var=counter, body=block)
+        return own, [self.made(f"{name}_init", (), start, None), several]
+
+    def _indexed(self, start: Expr, best: Element, number: Element) -> Stmt:
         """Return the block that combines the result of the lanes with the elements."""
         site = self.site
         first: dict[Var, Expr] = {site.loops[-1].var: start, site.lanes.var: as_expr(0)}
         block = self.copied(first)
         parts = self.parts(block)
-        best, number = at_lane(self.results, as_expr(0))
         missing = Compare("ge", number, Number(self._numbers.none, i32))
         index = Binary("add", parts.terms[1], Cast(i64, number))
         found = Where(missing, site.parts.reducer.identities[1], index)
@@ -238,3 +316,20 @@ def _stores(
         Store(target.buffer, target.indices, value, parts.origins)
         for target, value in zip(into, values, strict=True)
     )
+
+
+def _has_order(dtype: DType) -> bool:
+    """Return whether values of a dtype have the order of integers of a machine."""
+    return dtype.is_machine and (dtype.is_integer or (dtype.is_float and dtype.bits in _BITS))
+
+
+def _order(value: Element, of: DType, extreme: Combiner) -> Element:
+    """Return an integer with the order of a value: equal for both zeros, extreme for NaN."""
+    if not value.dtype.is_float:
+        return value
+    positive = Binary("add", value, Number(0.0, value.dtype))
+    bits = Reinterpret(of, positive)
+    sign = Binary("shr", bits, Number(of.bits - 1, of))
+    flipped = Binary("xor", bits, Binary("and", sign, Number(of.highest, of)))
+    last = Number(of.highest if extreme == "max" else of.lowest, of)
+    return Where(Unary("isnan", value), last, flipped)

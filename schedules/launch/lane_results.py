@@ -110,7 +110,7 @@ class LaneResults:
     def __init__(self, names: Namer, site: Site, facts: Facts) -> None:
         """Start with a partial result per lane."""
         self.buffers: list[Buffer] = []
-        self.names, self.site, self._facts = names, site, facts
+        self.names, self.site, self.facts = names, site, facts
         self._reducer, self.extent = site.parts.reducer, site.lanes.extent
         self.results = self._acquire()
 
@@ -122,7 +122,7 @@ class LaneResults:
 
     def _reduced(self) -> Stmt:
         """Return the statements that reduce the terms of each lane."""
-        root, sizes = self.site.loops[-1], _sizes(self.site, self._facts)
+        root, sizes = self.site.loops[-1], _sizes(self.site, self.facts)
         start = self.starts(self.results)
         if not sizes:
             return seq(start, self.terms(self.results, root.extent, as_expr(0)))
@@ -252,7 +252,7 @@ class LaneResults:
 
         def loop(kind: str, body: Stmt, reducer: Reducer | None = None) -> Stmt:
             iters = (IterVar(lane, extent, "spatial", counter),)
-            block = self._made(kind, iters, body, reducer)
+            block = self.made(kind, iters, body, reducer)
             one = const_value(extent) == 1
             return For(
                 names.mint(),
@@ -272,12 +272,13 @@ class LaneResults:
         fresh = {v.var: names.variable(v.var.name, v.extent) for v in spatial}
         parts = replace(site.parts, prefix=(), terms=at_lane(self.results, as_expr(0)))
         iters = tuple(replace(v, var=fresh[v.var]) for v in spatial)
-        made = self._made("combine", iters, substitute_in(parts.body(), fresh), self._reducer)
+        made = self.made("combine", iters, substitute_in(parts.body(), fresh), self._reducer)
         return replace(made, predicate=site.predicate)
 
-    def _made(
+    def made(
         self, kind: str, iters: tuple[IterVar, ...], body: Stmt, reducer: Reducer | None
     ) -> Block:
+        """Return a block of the reduction with other statements."""
         names, block = self.names, self.site.block
         reads, writes = access_regions(body)
         return Block(

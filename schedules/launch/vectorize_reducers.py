@@ -81,7 +81,7 @@ class VectorizeReducers(Pass):
             if target.is_gpu and _in_threads(path, block):
                 func = _with_serial_lanes(func, path)
             elif (site := _site(path, block)) is not None:
-                func = _with_lanes(func, site)
+                func = _with_lanes(func, site, target)
             elif reducing(block) is not None:
                 loops = (x for x in path if isinstance(x, For) and x.var in reduced)
                 func = _with_serial_lanes(func, loops)
@@ -146,11 +146,11 @@ def _has_all_elements(block: Block, parts: Reducing) -> bool:
     )
 
 
-def _with_lanes(func: PrimFunc, site: Site) -> PrimFunc:
+def _with_lanes(func: PrimFunc, site: Site, target: Target) -> PrimFunc:
     numbers, names = numbers_of(site), namer_of(func)
     if numbers is None:
         writer = LaneResults(names, site, func.facts)
     else:
-        writer = CountedLanes(names, site, func.facts, numbers)
+        writer = CountedLanes(names, site, func.facts, numbers, in_registers=not target.is_gpu)
     body = replace_statement(func.body, site.loops[-1], writer.statements())
     return replace(func, body=body, buffers=(*func.buffers, *writer.buffers))
