@@ -82,6 +82,14 @@ class ScheduleMethods:
         """Replace a call of an operator by a call of a library function that implements it."""
     def fold_constants(self, function: FunctionRef | str = ..., limit: int = 65536) -> None:
         """Fold operators on constants whose results are small."""
+    def fuse_attention(
+        self,
+        function: FunctionRef | str = ...,
+        bindings: Sequence[BindingRef | str] = ...,
+        lanes: int = 32,
+        rows: int = 14,
+    ) -> tuple[FunctionRef, ...]:
+        """Compute attention in one kernel that keeps a block of scores instead of all of them."""
     def fuse_ops(
         self, function: FunctionRef | str = ..., bindings: Sequence[BindingRef | str] = ...
     ) -> tuple[FunctionRef, ...]:
@@ -129,6 +137,8 @@ class ScheduleMethods:
         intrinsic: str = '',
     ) -> None:
         """Compute a matrix product in tiles whose sums stay in vector registers."""
+    def schedule_attention(self, function: FunctionRef | str) -> None:
+        """Schedule the kernel of an attention for the vector registers of a CPU."""
     def schedule_columns(self, function: FunctionRef | str) -> None:
         """Schedule reductions of columns for the vector registers of a CPU."""
     def schedule_convolution(self, function: FunctionRef | str) -> None:

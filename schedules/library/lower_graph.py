@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...ir.dtype import f32
 from ...ir.graph.nodes import Binding, Call, GraphFunc
 from ...ir.graph.operators import get_operator
 from ...ir.graph.visit import inner_bindings
@@ -11,7 +12,9 @@ from ...ir.module import Module
 from ..apply import Composite
 from ..composite import composite
 from ..handles import BindingRef, FunctionRef, Handle
+from ..machine import machine_of
 from ..primitives.graph.collapse_dims import CollapseDims
+from ..primitives.graph.fuse_attention import FuseAttention
 from ..primitives.graph.fuse_tir import FuseTir, called_kernels, calls_groups, is_group
 from ..primitives.graph.lift_transforms import liftable, prepares
 from ..quantized_weights import fused_conversions
@@ -51,9 +54,10 @@ def lower_graph(sch: Schedule, function: FunctionRef) -> None:
 
     Notes
     -----
-    ``fold_constants``, ``dead_code``, ``legalize``, ``lift_transforms`` for computations on weights
-    alone, ``fuse_ops``, ``fuse_tir``, then ``collapse_dims`` for each kernel. Conversions of
-    quantized weights that a matmul computes itself are not moved. Cost: that of the steps.
+    ``fold_constants``, ``fuse_attention`` on a CPU, ``dead_code``, ``legalize``,
+    ``lift_transforms`` for computations on weights alone, ``fuse_ops``, ``fuse_tir``, then
+    ``collapse_dims`` for each kernel. Conversions of quantized weights that a matmul computes
+    itself are not moved. Cost: that of the steps.
 
     References
     ----------
@@ -82,6 +86,10 @@ def lower_graph(sch: Schedule, function: FunctionRef) -> None:
         sch.legalize(function)
     elif unlowered:
         sch.fold_constants(function)
+        tile = machine_of(sch.state.target).tile(f32)
+        fused = FuseAttention(function, lanes=tile.columns, rows=tile.rows)
+        if not sch.check(fused):
+            sch.apply(fused)
         sch.dead_code(function)
         sch.legalize(function)
         lift(sch, function)

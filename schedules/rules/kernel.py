@@ -17,6 +17,7 @@ from ..primitives.caching.cache_write import CacheWrite
 from ..problem import StepError
 from ..schedule import Schedule
 from ..state import State
+from .attention import is_attention, schedule_attention
 from .columns import schedule_columns
 from .convolution import schedule_convolution
 from .elementwise import schedule_elementwise
@@ -75,10 +76,10 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
 
     Notes
     -----
-    For a CPU ``schedule_matmul``, ``schedule_convolution``, ``schedule_columns``,
-    ``schedule_rows`` or ``schedule_elementwise``, by the kind of the kernel, or
-    ``schedule_scans`` if it contains scans; ``schedule_nests`` if the kernel is of no kind, or if
-    dependences between its blocks forbid the rule of its kind. For a GPU the first that
+    For a CPU ``schedule_attention``, ``schedule_matmul``, ``schedule_convolution``,
+    ``schedule_columns``, ``schedule_rows`` or ``schedule_elementwise``, by the kind of the kernel,
+    or ``schedule_scans`` if it contains scans; ``schedule_nests`` if the kernel is of no kind, or
+    if dependences between its blocks forbid the rule of its kind. For a GPU the first that
     applies of ``schedule_gpu_scans``, ``schedule_gpu_scan_runs``, ``schedule_gpu_matmul``,
     ``schedule_gpu_rows``, ``schedule_gpu_loops``, ``schedule_gpu_nests`` and
     ``schedule_gpu_serial``. If no rule of a CPU applies, a warning is issued and the kernel is left
@@ -112,6 +113,9 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
 
 def _schedule_for_cpu(sch: Schedule, function: FunctionRef) -> None:
     """Apply the first rule that applies; warn and leave the kernel unscheduled if none does."""
+    if is_attention(sch.module.prim(function.function)):
+        _apply_or_warn(sch, function, schedule_attention(function))
+        return
     while True:
         before = sch.module.prim(function.function)
         if convolution_of(before) is not None and _applies(sch, schedule_convolution(function)):

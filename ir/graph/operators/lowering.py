@@ -135,7 +135,7 @@ class Lowering:
         self._symbols = _symbols(call.args, self.outputs)
         self.builder = Builder(
             name,
-            facts=_callee_facts(call.facts, self._symbols),
+            facts=callee_facts(call.facts, self._symbols),
             reserved=(symbol.name for symbol in self._symbols),
         )
         self._changed: tuple[Buffer, ...] = ()
@@ -257,7 +257,7 @@ def _dims_of(operand: Operand) -> tuple[Expr, ...]:
             return (operand.info.shape or ()) if isinstance(operand.info, TensorInfo) else ()
 
 
-def _callee_facts(facts: Facts, symbols: Sequence[Var]) -> Facts:
+def callee_facts(facts: Facts, symbols: Sequence[Var]) -> Facts:
     """Return the facts of the caller about these symbols, discharged by the caller."""
     known = set(symbols)
     kept = Facts()
