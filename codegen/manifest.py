@@ -27,6 +27,7 @@ SiteKind: TypeAlias = Literal[
     "grid",
     "launch",
     "stopped",
+    "output",
 ]
 
 _T = TypeVar("_T")
@@ -38,6 +39,7 @@ class ParamSpec:
 
     ``shape`` are the dimensions of a tensor of known shape, as terms over the symbols of the
     function. ``initial`` is the constant with the initial value of a state; empty for zero.
+    ``binds`` is whether elements of the tensor are values of symbols.
     """
 
     name: str
@@ -48,6 +50,7 @@ class ParamSpec:
     access: Literal["in", "out", "inout", "state"]
     shape: tuple[str, ...] = ()
     initial: str = ""
+    binds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +322,8 @@ class FunctionSpec:
         The first and the last run-time check after kernels may have written arguments.
     ranges : tuple of SymbolSpec
         The ranges of the symbols in the shapes of parameters and results.
+    late : int
+        The number of storages that a call allocates by itself, because their sizes depend on data.
     """
 
     name: str
@@ -340,6 +345,7 @@ class FunctionSpec:
     devices: tuple[str, ...] = ()
     streams: int = 1
     ranges: tuple[SymbolSpec, ...] = ()
+    late: int = 0
 
     @property
     def inputs(self) -> tuple[ParamSpec, ...]:

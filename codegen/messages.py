@@ -40,11 +40,14 @@ class Code(IntEnum):
     THREADS = 19
     STATE = 20
     CANCELED = 21
+    LIMIT = 22
+    WORKSPACE = 23
 
 
 IN_FUNCTION: Final = "function '{function}'"
 IN_KERNEL: Final = "function '{function}', kernel '{kernel}' (binding '{binding}')"
 IN_PARAMETER: Final = "function '{function}', parameter '{parameter}' ({annotation})"
+IN_RESULT: Final = "function '{function}', result '{result}' ({annotation})"
 
 
 class Message(Enum):
@@ -104,6 +107,35 @@ class Message(Enum):
     UNKNOWN_RANK = Code.SHAPE, "expected rank {expected}, got rank {actual} (shape {shape})"
     STRIDE = Code.STRIDES, "dimension {dim}: expected stride {term}, got {actual} (in elements)"
     ALIAS = Code.ALIAS, "'{parameter}' ({access}) shares memory with '{other}' ({other_access})"
+
+    OUTPUT_COUNT = Code.OK, "number of outputs: expected {expected}, got {actual}: {signature}"
+    OUTPUT_SHAPE = Code.SHAPE, "expected shape {result_shape}, got shape {shape}"
+    OUTPUT_ALIAS = Code.ALIAS, "the output shares memory with {role} '{other}'"
+    WORKSPACE = (
+        Code.WORKSPACE,
+        "the call needs a workspace of {bytes} bytes, got {actual} bytes",
+    )
+    WORKSPACE_ALIGNMENT = (
+        Code.ALIGNMENT,
+        "the address of the workspace is not a multiple of {bytes} bytes",
+    )
+    NULL_WORKSPACE = Code.NULL, "the workspace of {bytes} bytes is null"
+    WORKSPACE_ALIAS = Code.ALIAS, "the workspace shares memory with {role} '{other}'"
+    WORKSPACE_SIZE = Code.SIZE, "the size of the workspace is negative: {actual}"
+    LIMIT = (
+        Code.LIMIT,
+        "cannot allocate {bytes} bytes of workspace: {actual} of {expected} bytes are in use",
+    )
+    STRUCTURE_SIZE = (
+        Code.VERSION,
+        "the size of {structure} is {actual} bytes; the library requires at least {expected}",
+    )
+    STRUCTURE_FIELDS = (
+        Code.VERSION,
+        "{structure} has non-zero fields beyond byte {expected}, which the library does not know",
+    )
+    ARENA_LIMIT = Code.SIZE, "arena_limit is {actual}; it must be at least 0"
+    NULL_NEEDS = Code.NULL, "the pointer that receives the needs is null"
 
     NULL_TENSOR = Code.NULL, "the tensor is null"
     INVALID_RANK = Code.NULL, "the number of dimensions must be between 0 and 64, got {actual}"

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from string import Formatter
 from typing import Final
 
-from ..messages import IN_FUNCTION, IN_KERNEL, IN_PARAMETER, Message
+from ..messages import IN_FUNCTION, IN_KERNEL, IN_PARAMETER, IN_RESULT, Message
 
 _LOCATIONS: Final = {
     "in_function": IN_FUNCTION,
     "in_kernel": IN_KERNEL,
     "in_parameter": IN_PARAMETER,
+    "in_result": IN_RESULT,
 }
 IN_C: Final = (
     Message.DTYPE, Message.RANK, Message.DEVICE, Message.STRIDES, Message.ALIGNMENT,
@@ -26,7 +27,8 @@ IN_C: Final = (
     Message.ALLOC_ALIGNMENT, Message.RUNTIME_SIZE, Message.RUNTIME_FIELDS,
     Message.NULL_ALLOCATOR, Message.RUNTIME_VERSION, Message.RUNTIME_FLAGS, Message.THREADS,
     Message.PROCESSOR, Message.NULL_WEIGHTS, Message.WEIGHTS_ALIGNMENT, Message.WEIGHTS_SIZE,
-    Message.WEIGHTS_HEADER, Message.WEIGHTS_DIGEST, Message.MODEL_MEMORY,
+    Message.WEIGHTS_HEADER, Message.WEIGHTS_DIGEST, Message.MODEL_MEMORY, Message.LIMIT,
+    Message.ARENA_LIMIT, Message.WORKSPACE,
 )  # fmt: skip
 """The messages that libraries write themselves."""
 OF_STATES: Final = (
@@ -34,10 +36,16 @@ OF_STATES: Final = (
     Message.STATE_SIZE,
 )  # fmt: skip
 """The messages that libraries with state also write."""
+OF_DESTINATIONS: Final = (
+    Message.OUTPUT_SHAPE, Message.OUTPUT_ALIAS, Message.WORKSPACE_ALIGNMENT,
+    Message.NULL_WORKSPACE, Message.WORKSPACE_ALIAS, Message.WORKSPACE_SIZE,
+    Message.STRUCTURE_SIZE, Message.STRUCTURE_FIELDS, Message.NULL_NEEDS,
+)  # fmt: skip
+"""The messages of calls with outputs or a workspace of the caller."""
 IN_PYTHON: Final = (
     Message.ARGUMENT_COUNT, Message.UNKNOWN_ARGUMENT, Message.DUPLICATE_ARGUMENT,
     Message.MISSING_ARGUMENT, Message.ARGUMENT_TYPE, Message.INTEGER_RANGE, Message.DTYPE,
-    Message.READ_ONLY, Message.LIBRARY_VERSION, Message.THREADS,
+    Message.READ_ONLY, Message.LIBRARY_VERSION, Message.THREADS, Message.OUTPUT_COUNT,
 )  # fmt: skip
 """The messages that the Python loader raises before it calls the library."""
 IN_JAVASCRIPT: Final = (
@@ -49,7 +57,7 @@ IN_JAVASCRIPT: Final = (
 _NUMBERS: Final = frozenset(
     {"expected", "actual", "bytes", "dim", "index", "code", "first", "second"}
 )
-_OF_TENSOR: Final = frozenset({"shape", "strides", "actual_dtype", "actual_device"})
+_OF_TENSOR: Final = frozenset({"shape", "strides", "actual_dtype", "actual_device", "result_shape"})
 _OF_FAILURE: Final = frozenset({"term", "values"})
 
 
@@ -58,17 +66,23 @@ def c_text(text: str) -> str:
     return json.dumps(text.encode("ascii", "backslashreplace").decode())
 
 
-def c_functions(*, state: bool = False) -> Iterator[str]:
-    """Yield a C function per location and message; those of states only for models with state.
+def c_functions(*, state: bool = False, destinations: bool = False) -> Iterator[str]:
+    """Yield a C function per location and message.
+
+    Those of states are only for models with state, those of ``destinations`` only for libraries
+    whose callers provide outputs.
 
     ``put_in_function(w, ...)`` writes a location. ``fail_rank(w, ...)`` writes a message and its
     code, which it returns. The fields of the template are the parameters, in order.
     """
     for name, template in _LOCATIONS.items():
+        if name == "in_result" and not destinations:
+            continue
         head, lines = _function(template)
         body = "\n".join(f"  put{line};" for line in lines).replace("&w", "w")
         yield f"static void put_{name}(tw_writer *w, {head}) {{\n{body}\n}}"
-    for message in (*IN_C, *(OF_STATES if state else ())):
+    extra = (*(OF_STATES if state else ()), *(OF_DESTINATIONS if destinations else ()))
+    for message in (*IN_C, *extra):
         head, lines = _function(message.template)
         parameters = ", ".join(filter(None, ("tw_writer w", head)))
         body = "\n".join(f"  put{line};" for line in lines)
@@ -108,5 +122,7 @@ def _field(name: str) -> tuple[str, str]:
 def loader_table(messages: tuple[Message, ...]) -> str:
     """Return the locations and messages of a loader by name, as JSON: codes and templates."""
     table = {"in_function": [0, IN_FUNCTION], "in_parameter": [0, IN_PARAMETER]}
+    if Message.OUTPUT_COUNT in messages:
+        table["in_result"] = [0, IN_RESULT]
     table |= {m.name.lower(): [int(m.code), m.template] for m in messages}
     return json.dumps(table, indent=1)

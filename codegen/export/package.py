@@ -30,6 +30,7 @@ from ..program import module_of
 from ..rtlib import layout
 from .c_messages import IN_JAVASCRIPT, IN_PYTHON, loader_table
 from .describe import write_manifest
+from .destinations import check_suffixes
 from .directory import MADE, install, output_path, sync, temporary_folder
 from .errors import ExportDirectoryError, ExportError
 from .features import needed_features
@@ -45,11 +46,12 @@ from .link import (
     linker,
     write_objects,
 )
+from .model import Model, symbol_of
 from .names import check_functions, check_name
 from .public_symbols import check_symbols, public_symbols
 from .states import RESERVED, states_of
 from .symbols import rename
-from .tables import Model, assumptions, header_text, inner_source, model_source, symbol_of
+from .tables import assumptions, header_text, inner_source, model_source
 from .weights import write_weights
 
 DEBUG: Final = ("symbols", "none")
@@ -61,6 +63,8 @@ LIBRARIES: Final = {"shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o",
 _SIGNATURES: Final = (
     "from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@"
 )
+_CALLS: Final = "from .loader_calls import _memory, _Owned, _Python, _takes_arrays  # @CALLS@"
+_POOL: Final = "from .loader_pool import _Pool  # @THREADS@"
 MOST_THREADS: Final = 1 << 16
 """The largest number of threads of a library, unless the target has a number of threads."""
 
@@ -207,7 +211,7 @@ def _write(
     weights = write_weights(folder / f"{name}.safetensors", constants)
     threads = artifact.threads or MOST_THREADS
     model = Model(name, functions, weights, needed_features(ready), threads, states)
-    (folder / f"{name}.h").write_text(header_text(model), encoding="utf-8")
+    (folder / f"{name}.h").write_text(header_text(model, wasm=kind == "wasm"), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
     library = folder / LIBRARIES[kind].format(name)
     if kind == "shared":
@@ -282,6 +286,8 @@ def _python(name: str, *, stateful: bool) -> str:
     }
     text = (NATIVE / "loader.py").read_text(encoding="utf-8")
     text = text.replace(_SIGNATURES, _part("loader_signatures.py"))
+    text = text.replace(_CALLS, _part("loader_calls.py"))
+    text = text.replace(_POOL, _part("loader_pool.py"))
     if stateful:
         text = text.replace("StatefulModel = Model  # @STATES@", _part("loader_state.py"))
     text = text.replace("{}  # @MESSAGES@", loader_table(IN_PYTHON))
@@ -337,7 +343,9 @@ def _functions(artifact: Artifact) -> tuple[FunctionSpec, ...]:
                 f"function {f.name!r} calls library functions: {', '.join(f.libraries)}",
                 hint="exported programs cannot call libraries; use operators instead",
             )
-    check_functions(public_name(f.name) for f in chosen if not f.prepares)
+    names = [public_name(f.name) for f in chosen if not f.prepares]
+    check_functions(names)
+    check_suffixes(names)
     return tuple(chosen)
 
 

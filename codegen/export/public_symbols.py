@@ -7,14 +7,15 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from ..entry_names import public_name
+from .destinations import SUFFIXES
 from .errors import ExportError
 from .link import NATIVE
+from .model import Model, symbol_of
 from .states import RESERVED as OF_STATES
-from .tables import Model, symbol_of
 
 _OWN: Final = ("abi_version", "open", "close", "live_models", "live_results", "trim")
 _OF_KIND: Final = {
-    "shared": ("pool_parallel", "pool_close"),
+    "shared": ("pool_parallel", "pool_close", "python_call", "python_number", "python_runtime"),
     "wasm": ("alloc", "free", "release", "start"),
 }
 _INCLUDED: Final = re.compile(r'^#include "(\w+\.c)"$', re.MULTILINE)
@@ -28,7 +29,10 @@ def public_symbols(model: Model, kind: str) -> tuple[str, ...]:
         sorted(n for n in OF_STATES if n.startswith("state_")) if model.states.params else ()
     )
     own = (*_OWN, *_OF_KIND.get(kind, ()), *of_states)
-    return (*(f"{model.name}_{n}" for n in own), *(symbol_of(model, f) for f in model.public))
+    functions = [symbol_of(model, f) for f in model.public]
+    if kind != "wasm":
+        functions += [f"{function}_{suffix}" for function in functions for suffix in SUFFIXES]
+    return (*(f"{model.name}_{n}" for n in own), *functions)
 
 
 def check_symbols(model: Model, source: str, linked: Collection[str] = ()) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from ...ir.dtype import dtype
@@ -12,21 +11,27 @@ from ..entry_names import entry_symbol, public_name
 from ..lower.host.to_thread import CODE_CHECK
 from ..manifest import CheckSite, FunctionSpec, ParamSpec
 from ..rtlib import layout
+from ..rtlib.results import HEADER
 from .c_messages import c_functions, c_text
-from .states import States, state_functions, state_prototypes, state_tables
-from .weights import Weights
+from .destinations import destination_prototypes, operand_lines, output_table, public_destinations
+from .model import Model, passed_params, symbol_of, takes_state, written_results
+from .states import state_functions, state_prototypes, state_tables
 
 _SITES: Final = (
     "argument", "dimension", "stride", "bound", "fact", "alias", "check", "negative", "overflow",
     "memory", "divisor", "library", "device", "grid", "launch",
-    "stopped",
+    "stopped", "output",
 )  # fmt: skip
 
 _TYPES = """
 typedef struct {
   const char *name, *annotation, *dtype, *access;
-  int32_t rank, bytes, integer;
+  int32_t rank, bytes, integer, binds;
 } tw_param;
+typedef struct {
+  const char *name, *annotation, *dtype;
+  int32_t position, rank, code, bits;
+} tw_output;
 typedef struct {
   int32_t kind, param, dim, other;
   const char *text;
@@ -45,6 +50,8 @@ typedef struct {
   const tw_launch *launches;
   int64_t launch_count, slot;
   int64_t first_written, last_written; /* the checks after which state may be written */
+  const tw_output *outputs; /* the results that are new tensors */
+  int32_t output_count, late, stateful;
 } tw_function;
 """
 
@@ -56,51 +63,9 @@ static int equal_text(const char *a, const char *b) {
 }"""
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """An exported model.
-
-    ``functions`` are in the order of the tables. ``features`` are the processor features that the
-    library requires. ``threads`` is the largest number of threads of a runtime. ``states``
-    are the parameters that a call takes from a state instead of arguments.
-    """
-
-    name: str
-    functions: tuple[FunctionSpec, ...]
-    weights: Weights
-    features: tuple[str, ...]
-    threads: int
-    states: States = field(default_factory=States)
-
-    @property
-    def public(self) -> tuple[FunctionSpec, ...]:
-        """The functions that users call."""
-        return tuple(f for f in self.functions if not f.prepares)
-
-
-def takes_state(model: Model, spec: FunctionSpec) -> bool:
-    """Return whether a function takes a state."""
-    return bool(model.states.params and spec.states)
-
-
-def passed_params(model: Model, spec: FunctionSpec) -> tuple[ParamSpec, ...]:
-    """Return the parameters that are arguments of the C function."""
-    return spec.inputs if takes_state(model, spec) else spec.params
-
-
-def symbol_of(model: Model, spec: FunctionSpec) -> str:
-    """Return the C name of a function."""
-    return f"{model.name}_{public_name(spec.name)}"
-
-
 def assumptions(spec: FunctionSpec) -> tuple[str, ...]:
     """Return the facts that a function checks on entry."""
     return tuple(dict.fromkeys(site.text for site in spec.sites if site.kind == "fact"))
-
-
-def written_results(spec: FunctionSpec) -> tuple[int, ...]:
-    """Return the positions of the results that are new tensors, not parameters written in place."""
-    return tuple(k for k, r in enumerate(spec.results) if r.param < 0)
 
 
 def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str:
@@ -115,7 +80,8 @@ def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
     pool : bool
         Whether to export the thread pool, for loaders in other languages.
     """
-    return "\n".join((inner_source(model, wasm=wasm, pool=pool), *_public(model))) + "\n"
+    extra = () if wasm else public_destinations(model)
+    return "\n".join((inner_source(model, wasm=wasm, pool=pool), *_public(model), *extra)) + "\n"
 
 
 def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str:
@@ -132,12 +98,14 @@ def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         '#include "processor.c"',
         '#include "sha256.c"',
         '#include "messages.c"',
-        *c_functions(state=bool(model.states.params)),
+        *c_functions(state=bool(model.states.params), destinations=not wasm),
+        *(() if wasm else ("#define DESTINATIONS",)),
         '#include "shim.c"',
         '#include "memory.c"',
         *_state_parts(model),
+        *(() if wasm else ('#include "destinations.c"',)),
         *(('#include "wasm.c"',) if wasm else ()),
-        *(('#include "pool.c"',) if pool else ()),
+        *(('#include "pool.c"', '#include "python.c"') if pool else ()),
     ]
     return "\n".join(parts)
 
@@ -151,10 +119,11 @@ def _state_parts(model: Model) -> Iterator[str]:
 
 def _defines(model: Model) -> Iterator[str]:
     names = ("VERSION", "ALLOC", "FREE", "PARALLEL", "ERROR", "THREADS", "LIBRARY", "PROFILE")
-    for name in (*names, "RELEASE", "USER", "COPY", "SIZE"):
+    for name in (*names, "RELEASE", "USER", "COPY", "MEMORY", "SIZE"):
         yield f"#define TABLE_{name} {getattr(runtime_table, name)}"
     yield f"#define TABLE_CURRENT {runtime_table.CURRENT}"
-    for name in ("SITE", "NUMBERS", "CODE", "TEXT", "A", "B", "OPERANDS"):
+    names = ("TABLE", "SITE", "NUMBERS", "CODE", "TEXT", "A", "B", "OPERANDS", "MODE", "WORKSPACE")
+    for name in (*names, "WORKSPACE_BYTES", "NEEDED"):
         yield f"#define CALL_{name} {getattr(layout, f'CALL_{name}')}"
     for name in ("DTYPE", "RANK", "DEVICE", "STRIDES", "ALIGNMENT", "READ_ONLY"):
         yield f"#define PROBLEM_{name} {getattr(layout, f'PROBLEM_{name}')}"
@@ -168,6 +137,11 @@ def _defines(model: Model) -> Iterator[str]:
     yield f"#define SLOT_COUNT {layout.SLOT_COUNT}\n#define SLOT_BUSY {layout.SLOT_BUSY}"
     yield f"#define FORM_DLPACK {layout.FORM_DLPACK}"
     yield f"#define FORM_INTEGER {layout.FORM_INTEGER}"
+    for name in ("EXACT", "QUERY", "GIVEN", "LIMITED", "SHORT", "MEMORY_LIMIT", "MEMORY_USED"):
+        yield f"#define {name} {getattr(layout, name)}"
+    rank = max((r.rank for f in model.functions for r in f.results), default=0)
+    yield f"#define RESULT_HEAD {HEADER}\n#define MOST_RANK {max(rank, 1)}"
+    yield f"#define MOST_PARAMS {max(len(f.params) for f in model.functions)}"
     for k, kind in enumerate(_SITES):
         yield f"#define SITE_{kind.upper()} {k}"
     prepared = sum(len(f.results) for f in model.functions if f.prepares)
@@ -240,10 +214,12 @@ def _function_tables(model: Model, names: Sequence[str]) -> Iterator[str]:
         prepared += len(f.results) if f.prepares else 0
         launches = ", ".join(f"{{{c_text(x.kernel)}, {c_text(x.binding)}}}" for x in f.launches)
         yield f"static const tw_launch launches_{k}[] = {{{launches or '{0}'}}};"
+        yield output_table(k, f)
         records.append(
             f"{{{c_text(public_name(f.name))}, {entry_symbol(f.name)}, params_{k}, "
             f"{len(f.params)}, {len(f.results)}, sites_{k}, constants_{k}, {len(f.constants)}, "
-            f"{first}, launches_{k}, {len(f.launches)}, {f.slot}, {_written_checks(f)}}}"
+            f"{first}, launches_{k}, {len(f.launches)}, {f.slot}, {_written_checks(f)}, "
+            f"outputs_{k}, {len(written_results(f))}, {f.late}, {int(takes_state(model, f))}}}"
         )
     yield "static const tw_function functions[] = {\n  " + ",\n  ".join(records) + "\n};"
 
@@ -257,7 +233,8 @@ def _param(param: ParamSpec) -> str:
     integer = int(param.form == "integer")
     texts = (param.name, param.annotation, param.dtype, param.access)
     width = dtype(param.dtype).alignment
-    return f"{{{', '.join(map(c_text, texts))}, {param.rank}, {width}, {integer}}}"
+    numbers = f"{param.rank}, {width}, {integer}, {int(param.binds)}"
+    return f"{{{', '.join(map(c_text, texts))}, {numbers}}}"
 
 
 def _site(site: CheckSite) -> str:
@@ -266,7 +243,7 @@ def _site(site: CheckSite) -> str:
     return f"{{{', '.join(map(str, numbers))}, {c_text(site.text)}, {{{names}0}}}}"
 
 
-def prototypes(model: Model) -> Iterator[str]:
+def prototypes(model: Model, *, wasm: bool = False) -> Iterator[str]:
     """Yield the declarations of the public functions, with a comment on their parameters."""
     for spec in model.public:
         passed = passed_params(model, spec)
@@ -281,6 +258,8 @@ def prototypes(model: Model) -> Iterator[str]:
         lines += [f" * the program assumes {fact}" for fact in assumptions(spec)]
         text = "\n".join(lines)[3:] or "No parameters and no results."
         yield "/* " + text.replace("*/", "* /") + " */\n" + _prototype(model, spec) + ";"
+        if not wasm:
+            yield from destination_prototypes(model, spec)
 
 
 def _prototype(model: Model, spec: FunctionSpec) -> str:
@@ -303,7 +282,8 @@ def _public(model: Model) -> Iterator[str]:
         f"{name}_model **out, tw_error *error) {{\n"
         f"  return open_model(runtime, weights, bytes, out, error);\n}}\n"
         f"void {name}_close({name}_model *model) {{\n  if (model) destroy(model);\n}}\n"
-        f"void {name}_trim({name}_model *model) {{\n  if (model) trim(model);\n}}\n"
+        f"void {name}_trim({name}_model *model, int64_t keep) {{\n"
+        "  if (model) trim(model, keep);\n}\n"
         f"int64_t {name}_live_models(void) {{\n"
         "  return __atomic_load_n(&live_models, __ATOMIC_ACQUIRE);\n}\n"
         f"int64_t {name}_live_results(const {name}_model *model) {{\n"
@@ -321,24 +301,13 @@ def _definition(model: Model, number: int, spec: FunctionSpec) -> str:
         f"  uint64_t call[{base} + {len(spec.results) + 1}];",
         "  int32_t code = check_call(model, error);",
         "  if (code) return code;",
+        f"  begin_call(model, &functions[{number}], call);",
     ]
     for k in results:
         lines.append(f"  if (!result_{k}) return fail_null_result(begin(error), {k});")
         lines.append(f"  *result_{k} = 0;")
+    lines += operand_lines(model, number, spec)
     stateful = takes_state(model, spec)
-    for k, p in enumerate(spec.params):
-        if stateful and p.access == "state":
-            tensor = f"state ? WORD(&state->tensors[{model.states.position(p.name)}]) : 0"
-            lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k}] = FORM_DLPACK;")
-            lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k + 1}] = {tensor};")
-            continue
-        form = "FORM_INTEGER" if p.form == "integer" else "FORM_DLPACK"
-        value = f"(uint64_t){p.name}_" if p.form == "integer" else f"WORD({p.name}_)"
-        if p.form == "tensor":
-            check = f"check_tensor(&functions[{number}], {k}, {p.name}_, error)"
-            lines.append(f"  if ((code = {check})) return code;")
-        lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k}] = {form};")
-        lines.append(f"  call[CALL_OPERANDS / 8 + {2 * k + 1}] = {value};")
     start = f"with_state(model, {number}, state" if stateful else f"function(model, {number}"
     lines.append(f"  code = call_{start}, call, error);")
     lines.append("  if (code) return code;")
@@ -347,11 +316,11 @@ def _definition(model: Model, number: int, spec: FunctionSpec) -> str:
     return f"{head} {{\n" + "\n".join(lines) + "\n  return TW_OK;\n}"
 
 
-def header_text(model: Model) -> str:
+def header_text(model: Model, *, wasm: bool = False) -> str:
     """Return the public header of a model."""
     name, guard = model.name, f"TILEWRIGHT_{model.name.upper()}_H"
     states = state_prototypes(name, model.states) if model.states.params else ()
-    declared = "\n\n".join((*states, *prototypes(model)))
+    declared = "\n\n".join((*states, *prototypes(model, wasm=wasm)))
     return f"""\
 /* Model {name}, compiled by Tilewright. Every function returns TW_OK or an error code, and writes
  * to error unless it is null. Several threads may call one model concurrently. */
@@ -391,8 +360,9 @@ TW_EXPORT int32_t {name}_open(const tw_runtime *runtime, const void *weights, in
 /* Free a model. No call may be running. Results remain valid. */
 TW_EXPORT void {name}_close({name}_model *model);
 
-/* Free the memory that the model keeps for later calls and that no running call uses. */
-TW_EXPORT void {name}_trim({name}_model *model);
+/* Free memory that the model keeps for later calls and that no running call uses, until at most
+ * keep bytes of workspaces remain; 0 frees all of it. */
+TW_EXPORT void {name}_trim({name}_model *model, int64_t keep);
 
 /* Return the number of results and states of an open model that are not yet released. */
 TW_EXPORT int64_t {name}_live_results(const {name}_model *model);

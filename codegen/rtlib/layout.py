@@ -26,10 +26,36 @@ CALL_SINK: Final = 80
 """The address of the profile, or null: per launch, count, nanoseconds, and start time."""
 CALL_STOP: Final = 88
 """Not 0 if the call must end early; every iteration of a loop of the graph reads it."""
-CALL_OWN_TABLE: Final = 96
+CALL_MODE: Final = 96
+"""The sum of the flags :data:`EXACT`, :data:`QUERY`, and :data:`GIVEN`."""
+CALL_WORKSPACE: Final = 104
+"""The address and the size of the workspace of the caller."""
+CALL_WORKSPACE_BYTES: Final = 112
+CALL_RESERVED: Final = 120
+"""The bytes at the start of the workspace that precede the arena."""
+CALL_NEEDED: Final = 128
+"""Output: the bytes that the workspace of the caller must have."""
+CALL_OWN_TABLE: Final = 136
 """A copy of the runtime table for this call; its context is this record."""
 CALL_OPERANDS: Final = CALL_OWN_TABLE + runtime_table.SIZE
 """Two words per argument (form, payload), then one word per result (its managed tensor)."""
+
+EXACT: Final = 1
+"""The arena is in the workspace of the caller, by a plan without room for growth."""
+QUERY: Final = 2
+"""The call ends before kernels run, with the needed bytes and the shapes of the results."""
+GIVEN: Final = 4
+"""The words of results are the addresses of blocks of the caller, or null."""
+
+LIMITED: Final = 1
+"""The value of ``CALL_A`` if the limit of the workspaces is exceeded."""
+SHORT: Final = 2
+"""The value of ``CALL_A`` if the workspace of the caller is too small."""
+
+MEMORY_LIMIT: Final = 0
+"""The limit of the workspaces in bytes; 0 means no limit."""
+MEMORY_USED: Final = 8
+"""The bytes of the workspaces in use or kept for later calls."""
 
 FORM_NUMPY: Final = 0
 """The payload is the address of a NumPy array interface structure."""
@@ -99,7 +125,9 @@ SLOT_NEEDED: Final = 48
 """The number of bytes that planning needed and did not get."""
 SLOT_STALE: Final = 56
 """1 if the arena was freed, so that it may be too small for the plans of the recent shapes."""
-SLOT_SHAPES: Final = 64
+SLOT_MODE: Final = 64
+"""The flags of the calls whose plans the workspace remembers: 0, or :data:`EXACT`."""
+SLOT_SHAPES: Final = 72
 """The recent shapes, then the plans, the sizes of the storages, and temporary memory."""
 
 SHAPE_COUNT: Final = 8

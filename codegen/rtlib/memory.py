@@ -13,10 +13,13 @@ from .language import (
     Ptr,
     call_nothing,
     call_ptr,
+    exchange,
     load_i64,
     load_ptr,
     move,
+    observe,
     rtlib_function,
+    store_i64,
     store_ptr,
 )
 
@@ -72,10 +75,58 @@ def is_host(call: Ptr, number: int) -> int:
 
 
 @rtlib_function
+def memory_record(call: Ptr) -> Ptr:
+    """Return the record of the memory of workspaces, or null if it is not counted."""
+    return load_ptr(move(call, layout.CALL_OWN_TABLE), runtime_table.MEMORY)
+
+
+@rtlib_function
+def count_bytes(call: Ptr, size: int) -> int:
+    """Add to the bytes in use; return 0 and add nothing if this would exceed the limit."""
+    memory = memory_record(call)
+    if memory == NULL:
+        return 1
+    limit = load_i64(memory, layout.MEMORY_LIMIT)
+    seen = observe(memory, layout.MEMORY_USED)
+    done = 0
+    while done == 0:
+        if limit > 0 and size > 0 and size > limit - seen:
+            store_i64(call, layout.CALL_A, layout.LIMITED)
+            return 0
+        found = exchange(memory, layout.MEMORY_USED, seen, seen + size)
+        if found == seen:
+            done = 1
+        seen = found
+    return 1
+
+
+@rtlib_function
+def allocate_counted(call: Ptr, size: int) -> Ptr:
+    """Allocate memory of a workspace; null if it exceeds the limit, or memory is exhausted."""
+    if count_bytes(call, size) == 0:
+        return NULL
+    block = allocate(call, size)
+    if block == NULL:
+        count_bytes(call, -size)
+    elif memory_record(call) != NULL:
+        store_i64(call, layout.CALL_A, 0)  # an earlier plan may have exceeded the limit
+    return block
+
+
+@rtlib_function
 def allocate_on(call: Ptr, size: int, number: int, stream: int) -> Ptr:
-    """Allocate memory of a device by its number in the runtime table."""
+    """Allocate memory of a device by its number in the runtime table.
+
+    If the memory of workspaces is counted, the size precedes the memory.
+    """
     if is_host(call, number) != 0:
         return allocate_host(call, size)
+    if memory_record(call) != NULL:
+        block = allocate_counted(call, size + layout.ALIGNMENT)
+        if block != NULL:
+            store_i64(block, 0, size + layout.ALIGNMENT)
+            block = move(block, layout.ALIGNMENT)
+        return block
     own = move(call, layout.CALL_OWN_TABLE)
     entry = load_ptr(own, runtime_table.ALLOC)
     return call_ptr(entry, call, size, layout.ALIGNMENT, number, stream)
@@ -87,6 +138,9 @@ def release_on(call: Ptr, memory: Ptr, number: int, stream: int) -> None:
     if is_host(call, number) != 0:
         release_host(call, memory)
     elif memory != NULL:
+        if memory_record(call) != NULL:
+            memory = move(memory, -layout.ALIGNMENT)
+            count_bytes(call, -load_i64(memory, 0))
         own = move(call, layout.CALL_OWN_TABLE)
         call_nothing(load_ptr(own, runtime_table.FREE), call, memory, number, stream)
 

@@ -59,9 +59,17 @@ class PlanLayout:
         return self.scratch + (16 * self.storages if small else 0)
 
     @property
+    def reserved_bytes(self) -> int:
+        """The size of the records that precede the arena in the memory of the caller."""
+        small = self.storages <= layout.SMALL_COUNT
+        record = -(-self.slot_bytes // layout.ALIGNMENT) * layout.ALIGNMENT
+        return record + (0 if small else self.sweep_bytes)
+
+    @property
     def sweep_bytes(self) -> int:
         """The size of the temporary memory of :func:`.sweep.sweep_both`."""
-        return layout.SWEEP_HEADS + (2 * layout.SWEEP_NODE + 32) * (self.storages + 1)
+        size = layout.SWEEP_HEADS + (2 * layout.SWEEP_NODE + 32) * (self.storages + 1)
+        return -(-size // layout.ALIGNMENT) * layout.ALIGNMENT
 
 
 def plan_table(keys: int, live_ranges: Sequence[tuple[int, int]]) -> tuple[int, ...]:

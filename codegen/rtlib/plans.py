@@ -262,12 +262,60 @@ def new_plan(call: Ptr, slot: Ptr, table: Ptr, base: Ptr, scratch: Ptr) -> Ptr:
 
 
 @rtlib_function
+def is_exact(table: Ptr, sizes: Ptr, plan: Ptr) -> int:
+    """Return whether all capacities of a plan are the sizes."""
+    have = capacities_of(plan, table)
+    for k in range(load_i64(table, layout.TABLE_STORAGES)):
+        if load_i64(have, 8 * k) != load_i64(sizes, 8 * k):
+            return 0
+    return 1
+
+
+@rtlib_function
+def sweep_scratch(call: Ptr, needed: int) -> Ptr:
+    """Return temporary memory in front of the arena of the caller, or null if it has none."""
+    reserved = load_i64(call, layout.CALL_RESERVED)
+    if load_i64(call, layout.CALL_WORKSPACE_BYTES) < reserved:
+        return NULL
+    return move(load_ptr(call, layout.CALL_WORKSPACE), reserved - needed)
+
+
+@rtlib_function
+def exact_plan(call: Ptr, slot: Ptr, table: Ptr, sizes: Ptr) -> Ptr:
+    """Return a plan whose capacities are the sizes; null if out of memory.
+
+    It depends on nothing but the sizes, so that a workspace of the caller suffices always or never.
+    """
+    for k in range(layout.PLAN_COUNT):
+        plan = plan_at(slot, table, k)
+        if load_i64(plan, layout.PLAN_USED) != 0:  # noqa: SIM102  # `and` evaluates both operands
+            if is_exact(table, sizes, plan) == 1:
+                return plan
+    if load_i64(table, layout.TABLE_STORAGES) <= layout.SMALL_COUNT:
+        return new_plan(call, slot, table, NULL, move(slot, load_i64(table, layout.TABLE_SCRATCH)))
+    needed = load_i64(table, layout.TABLE_SWEEP_BYTES)
+    store_i64(slot, layout.SLOT_NEEDED, needed)
+    given = sweep_scratch(call, needed)
+    scratch = given
+    if given == NULL:
+        scratch = allocate_host(call, needed)
+    if scratch == NULL:
+        return NULL
+    plan = new_plan(call, slot, table, NULL, scratch)
+    if given == NULL:
+        release_host(call, scratch)
+    return plan
+
+
+@rtlib_function
 def plan_sizes(call: Ptr, slot: Ptr, table: Ptr) -> Ptr:
     """Return a plan for the sizes in a workspace; null if they are too large or out of memory."""
     sizes = move(slot, load_i64(table, layout.TABLE_SIZES))
     store_i64(slot, layout.SLOT_NEEDED, LIMIT)
     if total_of(table, sizes) >= LIMIT // 2:
         return NULL
+    if load_i64(call, layout.CALL_MODE) & (layout.EXACT | layout.QUERY) != 0:
+        return exact_plan(call, slot, table, sizes)
     peak = peak_of(table, sizes)
     plan = dominating_plan(slot, table, sizes, peak)
     if plan != NULL:  # noqa: SIM102  # `and` evaluates both operands
@@ -299,16 +347,6 @@ def make_plan(call: Ptr, slot: Ptr, keys: Ptr, table: Ptr) -> Ptr:
     if plan != NULL:
         keep_shape(slot, plan, keys, table)
     return plan
-
-
-@rtlib_function
-def is_exact(table: Ptr, sizes: Ptr, plan: Ptr) -> int:
-    """Return whether all capacities of a plan are the sizes."""
-    have = capacities_of(plan, table)
-    for k in range(load_i64(table, layout.TABLE_STORAGES)):
-        if load_i64(have, 8 * k) != load_i64(sizes, 8 * k):
-            return 0
-    return 1
 
 
 @rtlib_function

@@ -9,6 +9,7 @@ from .language import (
     Code,
     Ptr,
     call_nothing,
+    load_i32,
     load_i64,
     load_ptr,
     load_u8,
@@ -40,6 +41,10 @@ def make_result(call: Ptr, position: int, rank: int, dtype: int, size: int) -> P
     The address of the managed tensor is stored in operand word ``position`` of the call record.
     The caller writes the shape; :func:`finish_result` computes the strides.
     """
+    if load_i64(call, layout.CALL_MODE) & layout.GIVEN != 0:
+        given = load_ptr(call, layout.CALL_OPERANDS + 8 * position)
+        if given != NULL:
+            return given
     head = (HEADER + 16 * rank + layout.ALIGNMENT - 1) // layout.ALIGNMENT * layout.ALIGNMENT
     room = max(size, layout.ALIGNMENT)
     device = device_of(call)
@@ -107,12 +112,38 @@ def release_result(block: Ptr) -> None:
 
 
 @rtlib_function
+def given_block(block: Ptr) -> int:
+    """Return whether a block describes a tensor of the caller, which has no deleter."""
+    if block == NULL:
+        return 0
+    if load_ptr(block, 16) == NULL:
+        return 1
+    return 0
+
+
+@rtlib_function
+def fits(block: Ptr) -> int:
+    """Return whether a tensor of the caller has the shape in its block; 1 for other results.
+
+    The context of such a block is the address of the tensor of the caller.
+    """
+    if given_block(block) == 0:
+        return 1
+    shape = load_ptr(load_ptr(block, 8), 24)
+    same = 1
+    for k in range(load_i32(block, 48)):
+        if load_i64(shape, 8 * k) != load_i64(block, HEADER + 8 * k):
+            same = 0
+    return same
+
+
+@rtlib_function
 def drop_results(call: Ptr, first: int, count: int) -> None:
     """Free the results of a failed call."""
     for k in range(count):
         offset = layout.CALL_OPERANDS + 8 * (first + k)
         block = load_ptr(call, offset)
-        if block != NULL:
+        if block != NULL and given_block(block) == 0:
             release_result(block)
             store_ptr(call, offset, NULL)
 

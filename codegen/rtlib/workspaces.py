@@ -22,7 +22,14 @@ from .language import (
     store_i64,
     store_ptr,
 )
-from .memory import allocate, allocate_host, release, release_host
+from .memory import (
+    allocate_counted,
+    allocate_host,
+    count_bytes,
+    memory_record,
+    release,
+    release_host,
+)
 
 
 @rtlib_function
@@ -33,47 +40,98 @@ def clear(memory: Ptr, size: int) -> None:
 
 
 @rtlib_function
-def take_workspace(call: Ptr, instance: Ptr, size: int) -> Ptr:
-    """Acquire a free workspace, or allocate a temporary one; null if out of memory."""
-    for k in range(layout.SLOT_COUNT):
-        slot = move(instance, layout.INSTANCE_SLOTS + size * k)
-        seen = observe(slot, layout.SLOT_BUSY)
-        if seen == 0:
-            seen = exchange(slot, layout.SLOT_BUSY, 0, 1)
-            if seen == 0:
-                return slot
-    extra = allocate_host(call, size)
+def acquire(slot: Ptr) -> int:
+    """Return whether a workspace was free; the caller now uses it."""
+    if observe(slot, layout.SLOT_BUSY) == 0:  # noqa: SIM102  # `and` evaluates both operands
+        if exchange(slot, layout.SLOT_BUSY, 0, 1) == 0:
+            return 1
+    return 0
+
+
+@rtlib_function
+def extra_workspace(call: Ptr, size: int) -> Ptr:
+    """Return a temporary workspace, in the memory of the caller if possible; null if exhausted."""
+    busy = 2
+    extra = load_ptr(call, layout.CALL_WORKSPACE)
+    if extra != NULL and load_i64(call, layout.CALL_WORKSPACE_BYTES) >= size:
+        busy = 3
+    else:
+        extra = allocate_host(call, size)
     if extra != NULL:
         clear(extra, size)
-        store_i64(extra, layout.SLOT_BUSY, 2)
+        store_i64(extra, layout.SLOT_BUSY, busy)
     return extra
+
+
+@rtlib_function
+def take_workspace(call: Ptr, instance: Ptr, size: int, reserved: int) -> Ptr:
+    """Acquire a free workspace, or a temporary one; null if out of memory.
+
+    Calls with a workspace of the caller begin with the last workspace, because the plans that it
+    remembers have no room for growth. ``reserved`` is the size of the records that precede the
+    arena in the memory of the caller.
+    """
+    store_i64(call, layout.CALL_RESERVED, reserved)
+    mode = load_i64(call, layout.CALL_MODE) & (layout.EXACT | layout.QUERY)
+    step = size
+    slot = move(instance, layout.INSTANCE_SLOTS)
+    if mode != 0:
+        mode = layout.EXACT
+        step = -size
+        slot = move(slot, size * (layout.SLOT_COUNT - 1))
+    for _ in range(layout.SLOT_COUNT):
+        if acquire(slot) == 1:
+            if load_i64(slot, layout.SLOT_MODE) != mode:
+                store_i64(slot, layout.SLOT_MODE, mode)
+                store_i64(slot, layout.SLOT_STALE, 1)
+            return slot
+        slot = move(slot, step)
+    return extra_workspace(call, size)
 
 
 @rtlib_function
 def drop_arena(call: Ptr, slot: Ptr) -> None:
     """Free the arena of a workspace."""
-    release(call, load_ptr(slot, layout.SLOT_ARENA))
+    arena = load_ptr(slot, layout.SLOT_ARENA)
+    if arena != NULL:
+        count_bytes(call, -load_i64(slot, layout.SLOT_ARENA_BYTES))
+        release(call, arena)
     store_ptr(slot, layout.SLOT_ARENA, NULL)
     store_i64(slot, layout.SLOT_ARENA_BYTES, 0)
 
 
 @rtlib_function
 def return_workspace(call: Ptr, slot: Ptr) -> None:
-    """Release a workspace; a temporary one is freed."""
-    if load_i64(slot, layout.SLOT_BUSY) == 2:
-        drop_arena(call, slot)
-        release_host(call, slot)
-    else:
+    """Release a workspace; a temporary one is freed, unless it is in the memory of the caller."""
+    busy = load_i64(slot, layout.SLOT_BUSY)
+    if busy == 1:
         publish(slot, layout.SLOT_BUSY, 0)
+    else:
+        drop_arena(call, slot)
+        if busy == 2:
+            release_host(call, slot)
+
+
+@rtlib_function
+def given_arena(call: Ptr, size: int) -> Ptr:
+    """Return the arena in the memory of the caller; null if it is too small, or for a query."""
+    reserved = load_i64(call, layout.CALL_RESERVED)
+    store_i64(call, layout.CALL_NEEDED, reserved + size)
+    if load_i64(call, layout.CALL_WORKSPACE_BYTES) < reserved + size:
+        store_i64(call, layout.CALL_A, layout.SHORT)
+        return NULL
+    return move(load_ptr(call, layout.CALL_WORKSPACE), reserved)
 
 
 @rtlib_function
 def arena_of(call: Ptr, slot: Ptr, size: int) -> Ptr:
     """Return the arena, reallocated if smaller than ``size`` bytes; null if out of memory."""
+    if load_i64(call, layout.CALL_MODE) & (layout.EXACT | layout.QUERY) != 0:
+        return given_arena(call, size)
     if max(size, 1) > load_i64(slot, layout.SLOT_ARENA_BYTES):
         drop_arena(call, slot)
         size_needed = max(size, layout.ALIGNMENT)
-        arena = allocate(call, size_needed)
+        arena = allocate_counted(call, size_needed)
         if arena != NULL:
             store_ptr(slot, layout.SLOT_ARENA, arena)
             store_i64(slot, layout.SLOT_ARENA_BYTES, size_needed)
@@ -84,11 +142,20 @@ def arena_of(call: Ptr, slot: Ptr, size: int) -> Ptr:
 
 
 @rtlib_function
-def drop_workspaces(call: Ptr, instance: Ptr, size: int) -> None:
-    """Free the arenas of all workspaces that are not in use; plans are kept."""
+def drop_workspaces(call: Ptr, instance: Ptr, size: int, keep: int) -> None:
+    """Free arenas of workspaces that are not in use; plans are kept.
+
+    If the memory of workspaces is counted, arenas are freed until ``keep`` bytes are in use.
+    """
+    memory = memory_record(call)
     for k in range(layout.SLOT_COUNT):
+        excess = 1
+        if memory != NULL:  # noqa: SIM102  # `and` evaluates both operands
+            if observe(memory, layout.MEMORY_USED) <= keep:
+                excess = 0
         slot = move(instance, layout.INSTANCE_SLOTS + size * k)
-        if exchange(slot, layout.SLOT_BUSY, 0, 1) == 0:
-            drop_arena(call, slot)
-            store_i64(slot, layout.SLOT_STALE, 1)
-            publish(slot, layout.SLOT_BUSY, 0)
+        if excess == 1:  # noqa: SIM102  # `and` evaluates both operands
+            if exchange(slot, layout.SLOT_BUSY, 0, 1) == 0:
+                drop_arena(call, slot)
+                store_i64(slot, layout.SLOT_STALE, 1)
+                publish(slot, layout.SLOT_BUSY, 0)

@@ -86,7 +86,10 @@ COPY: Final = 112
 ``to`` and ``from`` are the devices of the memory. A nonzero code is an error code of a device.
 """
 
-SIZE: Final = 120
+MEMORY: Final = 120
+"""``ptr``: the limit of the workspaces in bytes, or 0, and the bytes in use; null means neither."""
+
+SIZE: Final = 128
 """The size of the table in bytes."""
 
 CURRENT: Final = 1

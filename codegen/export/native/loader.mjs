@@ -270,6 +270,12 @@ class Model {
     }
   }
 
+  /** Free memory that is kept for later calls, until `keep` bytes of workspaces remain. */
+  trim(keep = 0) {
+    if (this.#model === 0) throw failure("closed", "", {});
+    this.#call("trim", this.#model, BigInt(keep));
+  }
+
   /** Create a state: sizes of symbols, and initial arrays of state parameters, by name. */
   #newState(values) {
     if (this.#model === 0) throw failure("closed", "", {});

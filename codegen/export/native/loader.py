@@ -8,7 +8,6 @@ Copy the directory as a whole: the manifest contains the sha256 of every file.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import difflib
 import hashlib
@@ -16,14 +15,14 @@ import json
 import operator
 import os
 import platform
-import signal
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
+from .loader_calls import _memory, _Owned, _Python, _takes_arrays  # @CALLS@
+from .loader_pool import _Pool  # @THREADS@
 from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@
 
 NAME = "@NAME@"
@@ -82,109 +81,12 @@ class _Error(ctypes.Structure):
     ]  # fmt: skip
 
 
-_ALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-
-
 class _Runtime(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_int64), ("version", ctypes.c_int64), ("context", ctypes.c_void_p),
         ("alloc", ctypes.c_void_p), ("free", ctypes.c_void_p), ("parallel", ctypes.c_void_p),
-        ("threads", ctypes.c_int64), ("flags", ctypes.c_uint64),
+        ("threads", ctypes.c_int64), ("flags", ctypes.c_uint64), ("arena_limit", ctypes.c_int64),
     ]  # fmt: skip
-
-
-_POOL: dict[str, int] = {}  # @POOL@
-_SYSTEM = {
-    "CREATE": "pthread_create", "LOCK": "pthread_mutex_lock", "TRY_LOCK": "pthread_mutex_trylock",
-    "UNLOCK": "pthread_mutex_unlock", "WAIT": "pthread_cond_wait", "SIGNAL": "pthread_cond_signal",
-    "MASK": "pthread_sigmask", "TIME": "clock_gettime",
-}  # fmt: skip
-_LOCKS = {
-    "pthread_mutex_init": ("SLEEP_MUTEX", "DONE_MUTEX"),
-    "pthread_cond_init": ("SLEEP_CONDITION", "DONE_CONDITION"),
-}
-_FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS")
-_LINGER = 2.0
-
-
-class _Pool:
-    """A thread pool that the library runs; its threads start on demand and sleep when idle.
-
-    The library owns the words of the pool. This class stores the addresses of system functions in
-    them, resets them in forked children, which have no threads of their parent, and joins the
-    threads before the process exits.
-    """
-
-    def __init__(self, close, threads: int) -> None:
-        self._memory = ctypes.create_string_buffer(_POOL["BYTES"] + 64)
-        self.address = -(-ctypes.addressof(self._memory) // 64) * 64
-        self._process = ctypes.CDLL(None)
-        self._close = close
-        for word, name in _SYSTEM.items():
-            self._put(word, ctypes.cast(getattr(self._process, name), ctypes.c_void_p).value)
-        get_cpu = getattr(self._process, "sched_getcpu", None)  # Linux only
-        self._put("GET_CPU", ctypes.cast(get_cpu, ctypes.c_void_p).value if get_cpu else 0)
-        self._put("BLOCK", int(signal.SIG_BLOCK))
-        self._put("CLOCK", time.CLOCK_MONOTONIC)
-        self._put("LIMIT", threads)
-        kept = {getattr(signal, name) for name in _FAULTS if hasattr(signal, name)}
-        for number in signal.valid_signals() - kept:
-            byte = self.address + _POOL["SIGNALS"] + (number - 1) // 8
-            ctypes.c_uint8.from_address(byte).value |= 1 << (number - 1) % 8
-        self.reset()
-        _pools.add(self)
-
-    def _put(self, word: str, value: int) -> None:
-        ctypes.c_int64.from_address(self.address + _POOL[word]).value = value
-
-    def _get(self, word: str) -> int:
-        return ctypes.c_int64.from_address(self.address + _POOL[word]).value
-
-    def reset(self) -> None:
-        """Forget all threads."""
-        for word in ("WORK", "BUSY", "SLEEPERS", "EXITED", "SIZE"):
-            self._put(word, 0)
-        self._put("MOST", _POOL["WORKERS"])
-        for name, words in _LOCKS.items():
-            for word in words:
-                lock = self.address + _POOL[word]
-                ctypes.memset(lock, 0, 128)
-                getattr(self._process, name)(ctypes.c_void_p(lock), None)
-
-    def close(self) -> None:
-        """Stop and join the threads."""
-        if self._get("CLOSING"):
-            return
-        self._close(ctypes.c_void_p(self.address))
-        end = time.monotonic() + _LINGER
-        while self._get("BUSY") or self._get("EXITED") < self._get("SIZE"):
-            if time.monotonic() > end:
-                return
-            time.sleep(0.0005)
-        for k in range(self._get("SIZE")):
-            handle = ctypes.c_uint64.from_address(self.address + _POOL["HANDLES"] + 8 * k)
-            self._process.pthread_join(handle, None)
-        _pools.discard(self)
-
-
-_pools: set[_Pool] = set()
-"""The pools whose memory threads may access."""
-
-
-def _close_pools() -> None:
-    for pool in tuple(_pools):
-        pool.close()
-
-
-def _reset_pools() -> None:
-    for pool in tuple(_pools):
-        pool.reset()
-
-
-atexit.register(_close_pools)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_pools)
 
 
 def _cores() -> int:
@@ -201,24 +103,6 @@ def _thread_count(threads: int | None, manifest: dict) -> int:
     if not isinstance(threads, int) or not 1 <= threads <= maximum:
         raise _error("threads", expected=maximum, actual=repr(threads))
     return threads
-
-
-def _runtime() -> tuple[_Runtime, list[object]]:
-    """Return a runtime that uses the C library's allocator and the calling thread only."""
-    process = ctypes.CDLL(None)
-    process.aligned_alloc.restype = ctypes.c_void_p
-    process.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
-    process.free.argtypes = [ctypes.c_void_p]
-
-    def allocate(_context: int, size: int, alignment: int) -> int | None:
-        return process.aligned_alloc(alignment, (size + alignment - 1) // alignment * alignment)
-
-    def release(_context: int, memory: int) -> None:
-        process.free(memory)
-
-    callbacks: list[object] = [_ALLOC(allocate), _FREE(release)]
-    alloc, free = (ctypes.cast(f, ctypes.c_void_p).value for f in callbacks)
-    return _Runtime(ctypes.sizeof(_Runtime), ABI, None, alloc, free, None, 1), callbacks
 
 
 def read_manifest(folder: Path) -> dict:
@@ -294,7 +178,9 @@ def _check_digest(path: Path, digest, facts: dict) -> None:
 class Model:
     """An open model with a method per exported function. Threads may call it concurrently."""
 
-    def __init__(self, folder: Path, manifest: dict, threads: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, manifest: dict, threads: int | None = None, arena_limit: int = 0
+    ) -> None:
         self.threads = _thread_count(threads, manifest)
         self._pool = None
         machine = platform.machine()
@@ -303,16 +189,17 @@ class Model:
             raise ModelError(
                 f"the library requires {manifest['arch']}, but this machine is {machine}"
             )
-        self._library = ctypes.CDLL(str(folder / manifest["library"]))
+        self._path = str(folder / manifest["library"])
+        self._library = ctypes.CDLL(self._path)
         self._weights = read_weights(folder, manifest)
-        self._runtime, self._callbacks = _runtime()
-        self._runtime.flags = TRUST_WEIGHTS  # read_weights has verified them
         if self.threads > 1:
             self._pool = _Pool(self._symbol(f"{NAME}_pool_close"), self.threads)
-            parallel = ctypes.cast(self._symbol(f"{NAME}_pool_parallel"), ctypes.c_void_p)
-            self._runtime.context = self._pool.address
-            self._runtime.parallel = parallel.value
-            self._runtime.threads = self.threads
+        self._memory = _memory(self._pool.address if self._pool else 0)
+        self._runtime = _Runtime(ctypes.sizeof(_Runtime), ABI, ctypes.addressof(self._memory))
+        self._runtime.flags = TRUST_WEIGHTS  # read_weights has verified them
+        self._runtime.threads, self._runtime.arena_limit = self.threads, arena_limit
+        self._symbol(f"{NAME}_python_runtime")(ctypes.byref(self._runtime))
+        self._entries = []
         self._model = ctypes.c_void_p()
         self._close = self._symbol(f"{NAME}_close")
         self._close.restype = None
@@ -339,24 +226,61 @@ class Model:
             raise ModelError(f"the library does not define the symbol {name!r}") from None
 
     def _bound(self, facts: dict):
-        native = self._native(facts)
+        native, fast = self._native(facts), self._fast(facts)
 
         def call(*arguments, **named):
-            return native(arguments, named, None)
+            out = named.pop("out", None) if takes_out else None
+            if named:
+                arguments = _bound_arguments(facts, arguments, named)
+            made = fast(arguments, out) if fast else NotImplemented
+            return native(arguments, None, out) if made is NotImplemented else made
 
+        takes_out = _takes_out(facts)
         return _named(call, facts)
+
+    def _fast(self, facts: dict):
+        """Return the function for calls with NumPy arrays alone, or None.
+
+        It returns NotImplemented if an argument must be converted.
+        """
+        if not (_python.available and _takes_arrays(facts, _DTYPES)):
+            return None
+        native = ctypes.PyDLL(self._path)[f"{NAME}_python_call"]
+        native.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
+        native.restype = ctypes.py_object
+        number = self._symbol(f"{NAME}_python_number")(facts["name"].encode())
+        entry = (ctypes.c_void_p * 4)(_python.address, self._model, number, id(self._memory))
+        self._entries.append(entry)
+        address, asarray, results = ctypes.addressof(entry), np.asarray, facts["results"]
+        news, make_results = sum(r["param"] < 0 for r in results), _results_type(facts)
+        single = news == len(results) == 1
+
+        def call(arguments, out):
+            given = out
+            if out is None:
+                given = NotImplemented
+            elif type(out) is not tuple:
+                given = tuple(out) if isinstance(out, list) else (out,)
+            made = native(address, arguments, given)
+            if made is NotImplemented:
+                return made
+            if single:
+                return asarray(_Owned(made)) if out is None else given[0]
+            if out is None:
+                made = made if type(made) is tuple else (made,)
+                given = map(asarray, map(_Owned, made))
+            return _all_results(results, iter(given), arguments, make_results)
+
+        return call
 
     def _native(self, facts: dict):
         every, facts = facts["params"], _without_states(facts)
         native = self._symbol(facts["symbol"])
-        new = [k for k, r in enumerate(facts["results"]) if r["param"] < 0]
+        new = [r for r in facts["results"] if r["param"] < 0]
         locations = [_location(facts["name"], p) for p in facts["params"]]
-
         make_results = _results_type(facts)
 
-        def call(arguments, named, state):
-            if named:
-                arguments = _bound_arguments(facts, arguments, named)
+        def call(arguments, state, out):
             if len(arguments) != len(facts["params"]):
                 counts = {"expected": len(facts["params"]), "actual": len(arguments)}
                 raise _call_error("argument_count", facts, **counts)
@@ -365,42 +289,83 @@ class Model:
                 words.append(_word(argument, param, where, owners))
             if state is not None:
                 words.append(state.address)
-            blocks = [ctypes.POINTER(_Result)() for _ in new]
-            error = _Error()
-            code = native(*words, *(ctypes.byref(b) for b in blocks), ctypes.byref(error))
-            _raise(code, error)
+            error, arrays = _Error(), None
+            if out is None:
+                blocks = [ctypes.POINTER(_Result)() for _ in new]
+                code = native(*words, *(ctypes.byref(b) for b in blocks), ctypes.byref(error))
+                _raise(code, error)
+                owned = [np.asarray(_Owner(self, block)) for block in blocks]
+                arrays = map(_typed, owned, [r["dtype"] for r in new])
+            else:
+                arrays = _outputs(facts, new, out)
+                for array, result in zip(arrays, new, strict=True):
+                    param = {**result, "form": "tensor", "access": "out"}
+                    where = _result_location(facts["name"], result)
+                    words.append(_word(array, param, where, owners))
+                into = self._symbol(f"{facts['symbol']}_into")
+                _raise(into(*words, None, ctypes.byref(error)), error)
             for owner in owners:
                 if callable(owner):
                     owner()
             given = iter(arguments)
             written = [None if p["access"] == "state" else next(given) for p in every]
-            kinds = [facts["results"][k]["dtype"] for k in new]
-            owned = [np.asarray(_Owner(self, block)) for block in blocks]
-            arrays = map(_typed, owned, kinds)
-            results = [
-                next(arrays) if r["param"] < 0 else written[r["param"]] for r in facts["results"]
-            ]
-            return results[0] if len(results) == 1 else make_results(results)
+            return _all_results(facts["results"], iter(arrays), written, make_results)
 
         return call
 
     def close(self) -> None:
         """Free the model and stop its threads. No call may be running. Results remain valid."""
         model, self._model = self._model, ctypes.c_void_p()
+        for entry in self._entries:
+            entry[1] = None
         if model:
             self._close(model)
         if self._pool is not None:
             self._pool.close()
 
-    def trim(self) -> None:
-        """Free the memory that is kept for later calls; calls may be running."""
+    def trim(self, keep: int = 0) -> None:
+        """Free memory that is kept for later calls, until ``keep`` bytes of workspaces remain.
+
+        Calls may be running.
+        """
         native = self._symbol(f"{NAME}_trim")
         native.restype = None
-        native(self._model)
+        native(self._model, ctypes.c_int64(keep))
 
     def __del__(self) -> None:
         if getattr(self, "_model", None) or getattr(self, "_pool", None):
             self.close()
+
+
+def _all_results(results: list, new, arguments, make_results):
+    """Return the results of a call: new ones, and arguments that it has written in place."""
+    made = [next(new) if r["param"] < 0 else arguments[r["param"]] for r in results]
+    return made[0] if len(made) == 1 else make_results(made)
+
+
+def _takes_out(facts: dict) -> bool:
+    """Return whether ``out`` is the keyword for outputs, and not the name of a parameter."""
+    return all(p["name"] != "out" for p in facts["params"])
+
+
+def _outputs(facts: dict, new: list, out) -> tuple:
+    """Return the arrays that receive the results which are new tensors."""
+    arrays = tuple(out) if isinstance(out, tuple | list) else (out,)
+    if len(arrays) != len(new):
+        raise _call_error("output_count", facts, expected=len(new), actual=len(arrays))
+    return arrays
+
+
+def _result_location(function: str, result: dict) -> str:
+    name, annotation = result["name"], result["annotation"]
+    return _text("in_result", function=function, result=name, annotation=annotation)
+
+
+def _fail(code: int, message: str) -> None:
+    raise ModelError(message or f"error {code}", code)
+
+
+_python = _Python(_fail)
 
 
 def _named(call, facts: dict, *, stateful: bool = False):
@@ -575,18 +540,22 @@ def _raise(code: int, error: _Error) -> None:
         raise ModelError(error.message.decode(errors="replace") or f"error {code}", code)
 
 
-def load(folder: str | Path | None = None, *, threads: int | None = None) -> Model:
+def load(
+    folder: str | Path | None = None, *, threads: int | None = None, arena_limit: int = 0
+) -> Model:
     """Check the files of a directory (by default that of this file), and open the model.
 
     ``threads`` is the number of threads of parallel loops, by default the number of cores. It is at
-    most the number that the library was exported for. Calls release the GIL.
+    most the number that the library was exported for. Calls release the GIL. ``arena_limit`` is the
+    number of bytes that the workspaces of all calls may use together; 0 means no limit. A call that
+    would exceed it raises ModelError at once.
 
     Raises ModelError if a file differs from the exported one, or the machine cannot run the model.
     """
     path = Path(__file__).parent if folder is None else Path(folder)
     manifest = read_manifest(path)
     check_files(path, manifest)
-    return StatefulModel(path, manifest, threads)
+    return StatefulModel(path, manifest, threads, arena_limit)
 
 
 if __name__ == "__main__":

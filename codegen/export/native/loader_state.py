@@ -16,15 +16,18 @@ from .loader import (
     NAME,
     Model,
     ModelError,
+    _bound_arguments,
     _Error,
     _integer,
     _interface,
     _named,
     _packed,
     _raise,
+    _takes_out,
     _Tensor,
     _typed,
     _unpacked,
+    _without_states,
 )
 
 
@@ -38,7 +41,7 @@ class StatefulModel(Model):
         """Create a state: sizes of symbols, and initial arrays of state parameters, by name."""
         parts = ("create", "destroy", "reset", "tensor")
         native = {part: self._symbol(f"{NAME}_state_{part}") for part in parts}
-        return State(native, (self._model, self._callbacks), self._states, values)
+        return State(native, (self._model, self._memory), self._states, values)
 
     @property
     def state(self) -> State:
@@ -53,13 +56,17 @@ class StatefulModel(Model):
         native = self._native(facts)
 
         def call(*arguments, **named):
-            state = named.pop("state", None)
+            state, out = named.pop("state", None), named.pop("out", None) if takes_out else None
             state = self.state if state is None else state
             if not isinstance(state, State):
                 raise ModelError(f"expected a state of new_state(), got {type(state).__name__}")
+            if named:
+                arguments = _bound_arguments(inputs, arguments, named)
             with state.lock:
-                return native(arguments, named, state)
+                return native(arguments, state, out)
 
+        inputs = _without_states(facts)
+        takes_out = _takes_out(inputs)
         return _named(call, facts, stateful=True)
 
 
@@ -73,7 +80,7 @@ class State:
     def __init__(self, native: dict, handles: tuple, facts: dict, values: dict) -> None:
         from threading import Lock
 
-        (model, callbacks), self.lock = handles, Lock()
+        (model, memory), self.lock = handles, Lock()
         names = [p["name"] for p in facts["params"]]
         unknown = [n for n in values if n not in names and n not in facts["symbols"]]
         if unknown:
@@ -81,7 +88,7 @@ class State:
             raise ModelError(f"no state parameter or symbol {unknown[0]!r}; names are {known}")
         sizes = _sizes(facts, values)
         words = [ctypes.c_int64(_integer(sizes[s], f"symbol {s!r}")) for s in facts["symbols"]]
-        self._memory = _StateMemory(native, callbacks, [model, *words])
+        self._memory = _StateMemory(native, memory, [model, *words])
         self.address = self._memory.address
         self._reset = native["reset"]
         self._kinds = {p["name"]: p["dtype"] for p in facts["params"]}
@@ -179,9 +186,9 @@ def _integers(numbers, name: str, dtype):
 class _StateMemory:
     """The memory of a state, freed after the last array that uses it."""
 
-    def __init__(self, native: dict, callbacks: list, words: list) -> None:
+    def __init__(self, native: dict, memory: object, words: list) -> None:
         self.address, error = ctypes.c_void_p(), _Error()
-        self._callbacks, self._destroy = callbacks, native["destroy"]
+        self._runtime, self._destroy = memory, native["destroy"]
         self._destroy.restype = None
         code = native["create"](*words, ctypes.byref(self.address), ctypes.byref(error))
         _raise(code, error)

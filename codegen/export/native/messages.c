@@ -73,6 +73,10 @@ COLD static void put_strides(tw_writer *w, const tw_tensor *t) {
     put(w, "null");
 }
 
+/* The shape that a result has; the tensor is not one of the caller. */
+static void put_result_shape(tw_writer *w, const tw_tensor *t) __attribute__((unused));
+COLD static void put_result_shape(tw_writer *w, const tw_tensor *t) { put_shape(w, t); }
+
 COLD static void put_actual_dtype(tw_writer *w, const tw_tensor *t) {
   static const char *const kinds[] = {"i", "u", "f", 0, "bf", 0, "bool"};
   const char *kind = t->dtype_code < 7 ? kinds[t->dtype_code] : 0;

@@ -14,6 +14,7 @@ struct TW_MODEL {
   tw_result *prepared[PREPARED + 1];
   tw_runtime runtime;
   const unsigned char *weights;
+  int64_t memory[2]; /* of workspaces: the limit, and the bytes in use */
   int64_t holders; /* the open model, its states, and each result that is not yet released */
 };
 
@@ -96,7 +97,8 @@ extern void *tw_open_call(uint64_t *call);
 extern int32_t tw_copy_memory(void *context, void *target, void *source, int64_t bytes,
                               int64_t to, int64_t from, int64_t stream);
 extern void tw_release_result(tw_result *block);
-extern void tw_drop_workspaces(uint64_t *call, uint64_t *instance, int64_t slot);
+extern void tw_drop_workspaces(uint64_t *call, uint64_t *instance, int64_t slot,
+                               int64_t keep);
 
 /* Results are freed through the table of their model, so the model must outlive them. */
 static void drop_model(TW_MODEL *model) {
@@ -127,6 +129,9 @@ static void fill_table(TW_MODEL *model) {
   WORDS(table, TABLE_PROFILE) = WORD(no_profile);
   WORDS(table, TABLE_RELEASE) = WORD(release_result);
   WORDS(table, TABLE_USER) = WORD(model);
+  WORDS(table, TABLE_MEMORY) = WORD(model->memory);
+  model->memory[MEMORY_LIMIT / 8] = model->runtime.arena_limit;
+  model->memory[MEMORY_USED / 8] = 0;
 }
 
 COLD static tw_writer in_function(const tw_function *f, tw_error *error) {
@@ -216,6 +221,33 @@ static int32_t explain_kernel(const tw_function *f, int32_t code, uint64_t *call
   return fail_kernel(w, code, text, a, b);
 }
 
+static int32_t explain_memory(const tw_function *f, const tw_failure *failure, uint64_t *call,
+                              tw_error *error) {
+  tw_writer w = in_function(f, error);
+  const int64_t *memory = ADDRESS(WORDS(ADDRESS(WORDS(call, CALL_TABLE)), TABLE_MEMORY));
+  if (WORDS(call, CALL_B)) return fail_alloc_alignment(w, (int64_t)WORDS(call, CALL_B));
+  if (WORDS(call, CALL_A) == SHORT)
+    return fail_workspace(w, (int64_t)WORDS(call, CALL_NEEDED),
+                          (int64_t)WORDS(call, CALL_WORKSPACE_BYTES));
+  if (WORDS(call, CALL_A) == LIMITED)
+    return fail_limit(w, (int64_t)failure->numbers[0],
+                      __atomic_load_n(&memory[MEMORY_USED / 8], __ATOMIC_RELAXED),
+                      memory[MEMORY_LIMIT / 8]);
+  return explain_program(w, failure);
+}
+
+#ifdef DESTINATIONS
+static int32_t explain_output(const tw_function *f, uint64_t *call, int32_t position,
+                              tw_error *error);
+#else
+static int32_t explain_output(const tw_function *f, uint64_t *call, int32_t position,
+                              tw_error *error) {
+  (void)call;
+  (void)position;
+  return fail_unsupported(in_function(f, error));
+}
+#endif
+
 COLD static int32_t explain(const tw_function *f, int32_t code, uint64_t *call, tw_error *error) {
   if (code != CODE_CHECK) return explain_kernel(f, code, call, error);
   const tw_site *site = &f->sites[WORDS(call, CALL_SITE)];
@@ -230,6 +262,8 @@ COLD static int32_t explain(const tw_function *f, int32_t code, uint64_t *call, 
                               (int64_t)failure.numbers[0], argument);
     case SITE_DIMENSION:
       return explain_dimension(in_parameter(f, site->param, error), param, &failure, argument);
+    case SITE_OUTPUT:
+      return explain_output(f, call, site->other, error);
     case SITE_STRIDE:
       return fail_stride(in_parameter(f, site->param, error), site->dim, &failure,
                          (int64_t)failure.numbers[1]);
@@ -237,16 +271,14 @@ COLD static int32_t explain(const tw_function *f, int32_t code, uint64_t *call, 
       return fail_alias(in_parameter(f, site->param, error), param->name, param->access,
                         f->params[site->other].name, f->params[site->other].access);
     case SITE_MEMORY:
-      if (WORDS(call, CALL_B))
-        return fail_alloc_alignment(in_function(f, error), (int64_t)WORDS(call, CALL_B));
-      return explain_program(in_function(f, error), &failure);
+      return explain_memory(f, &failure, call, error);
     default:
       return explain_program(in_function(f, error), &failure);
   }
 }
 
-/* Check that the host flow can read a tensor: no null pointers, and a valid shape. */
-static int32_t check_tensor(const tw_function *f, int32_t position, const tw_tensor *t,
+/* Check that the host flow can read a tensor, apart from its elements: a valid shape. */
+static int32_t check_shape(const tw_function *f, int32_t position, const tw_tensor *t,
                             tw_error *error) {
   if (!t) return fail_null_tensor(in_parameter(f, position, error));
   if (t->ndim < 0 || t->ndim > 64)
@@ -260,22 +292,60 @@ static int32_t check_tensor(const tw_function *f, int32_t position, const tw_ten
       return fail_too_many_elements(in_parameter(f, position, error), t);
     elements *= dim;
   }
-  if (elements && !t->data) return fail_null_data(in_parameter(f, position, error));
   return TW_OK;
+}
+
+static int has_elements(const tw_tensor *t) {
+  for (int32_t k = 0; k < t->ndim; k++)
+    if (!t->shape[k]) return 0;
+  return 1;
+}
+
+/* Check that the host flow can read a tensor: no null pointers, and a valid shape. */
+static int32_t check_tensor(const tw_function *f, int32_t position, const tw_tensor *t,
+                            tw_error *error) {
+  int32_t code = check_shape(f, position, t, error);
+  if (code) return code;
+  if (!t->data && has_elements(t)) return fail_null_data(in_parameter(f, position, error));
+  return TW_OK;
+}
+
+static void trim(TW_MODEL *model, int64_t keep);
+
+static uint64_t *results_of(const tw_function *f, uint64_t *call) {
+  return call + CALL_OPERANDS / 8 + 2 * f->param_count;
+}
+
+/* Write the call record without its operands. */
+static void begin_call(TW_MODEL *model, const tw_function *f, uint64_t *call) {
+  uint64_t *results = results_of(f, call);
+  for (int k = 0; k < CALL_OPERANDS / 8; k++) call[k] = 0;
+  for (int k = 0; k < f->result_count; k++) results[k] = 0;
+  call[0] = WORD(model->table);
+}
+
+/* Return whether a call has failed because of arena_limit before any kernel ran. */
+static int is_limited(const tw_function *f, int32_t code, uint64_t *call) {
+  int64_t site = (int64_t)WORDS(call, CALL_SITE);
+  return code == CODE_CHECK && WORDS(call, CALL_A) == LIMITED && site < f->first_written &&
+         f->sites[site].kind == SITE_MEMORY;
 }
 
 static int32_t call_function(TW_MODEL *model, int32_t number, uint64_t *call, tw_error *error) {
   const tw_function *f = &functions[number];
-  uint64_t *results = call + CALL_OPERANDS / 8 + 2 * f->param_count;
-  for (int k = 0; k < CALL_OPERANDS / 8; k++) call[k] = 0;
-  for (int k = 0; k < f->result_count; k++) results[k] = 0;
-  call[0] = WORD(model->table);
+  uint64_t *results = results_of(f, call);
   int32_t code = f->entry(model->instance[number], call);
+  if (code && is_limited(f, code, call)) { /* free the memory of idle workspaces, and try again */
+    trim(model, 0);
+    WORDS(call, CALL_SITE) = WORDS(call, CALL_A) = WORDS(call, CALL_B) = 0;
+    code = f->entry(model->instance[number], call);
+  }
   if (code) {
     int32_t found = explain(f, code, call, error);
     if (code != CODE_CHECK) WORDS(call, CALL_SITE) = UINT64_MAX; /* no check failed */
     return found;
   }
+  if (WORDS(call, CALL_MODE) & GIVEN) return TW_OK;
   for (int k = 0; k < f->result_count; k++)
     if (results[k]) __atomic_add_fetch(&model->holders, 1, __ATOMIC_RELAXED);
   return TW_OK;
@@ -299,14 +369,14 @@ static int32_t check_weights(const unsigned char *weights, int64_t bytes, int tr
   return TW_OK;
 }
 
-/* Free the memory of the workspaces that no call uses. */
-static void trim(TW_MODEL *model) {
+/* Free the memory of workspaces that no call uses, until at most keep bytes are in use. */
+static void trim(TW_MODEL *model, int64_t keep) {
   uint64_t call[CALL_OPERANDS / 8];
   for (int j = 0; j < CALL_OPERANDS / 8; j++) call[j] = 0;
   call[0] = WORD(model->table);
   tw_open_call(call);
   for (int32_t k = 0; k < FUNCTIONS; k++)
-    if (model->instance[k]) tw_drop_workspaces(call, model->instance[k], functions[k].slot);
+    if (model->instance[k]) tw_drop_workspaces(call, model->instance[k], functions[k].slot, keep);
 }
 
 /* No call is running, so that a workspace in use is one of a call that an exception has left. */
@@ -317,7 +387,7 @@ static void destroy(TW_MODEL *model) {
   for (int32_t k = 0; k < FUNCTIONS; k++)
     for (int32_t j = 0; model->instance[k] && j < SLOT_COUNT; j++)
       WORDS(model->instance[k], INSTANCE_SLOTS + functions[k].slot * j + SLOT_BUSY) = 0;
-  trim(model);
+  trim(model, -1);
   for (int32_t k = 0; k < FUNCTIONS; k++) {
     if (model->instance[k]) r.free(r.context, model->instance[k]);
     if (model->pointers[k]) r.free(r.context, model->pointers[k]);
@@ -343,6 +413,7 @@ static int32_t prepare(TW_MODEL *model, const unsigned char *weights, tw_error *
     }
     if (f->prepares < 0) continue;
     uint64_t call[CALL_OPERANDS / 8 + MOST_RESULTS + 1];
+    begin_call(model, f, call);
     int32_t code = call_function(model, number, call, error);
     if (code) return code;
     for (int32_t k = 0; k < f->result_count; k++)
@@ -357,20 +428,32 @@ static int32_t fail_allocation(uint64_t misaligned, tw_error *error) {
   return fail_model_memory(begin(error));
 }
 
+/* The first version of tw_runtime ended before this field. */
+#define RUNTIME_LEAST (int64_t)__builtin_offsetof(tw_runtime, arena_limit)
+
 static int32_t check_runtime(const tw_runtime *r, tw_error *error) {
   if (!r) return fail_null_runtime(begin(error));
-  if (r->size < (int64_t)sizeof *r)
-    return fail_runtime_size(begin(error), r->size, (int64_t)sizeof *r);
+  if (r->size < RUNTIME_LEAST) return fail_runtime_size(begin(error), r->size, RUNTIME_LEAST);
   if (r->version != TW_ABI_VERSION)
     return fail_runtime_version(begin(error), r->version, TW_ABI_VERSION);
   for (int64_t k = (int64_t)sizeof *r; k < r->size; k++)
     if (((const char *)r)[k]) return fail_runtime_fields(begin(error), (int64_t)sizeof *r);
   if (r->flags & ~(uint64_t)TW_TRUST_WEIGHTS)
     return fail_runtime_flags(begin(error), (int64_t)r->flags);
+  if (r->size >= (int64_t)sizeof *r && r->arena_limit < 0)
+    return fail_arena_limit(begin(error), r->arena_limit);
   if (!r->alloc || !r->free) return fail_null_allocator(begin(error));
   if (r->threads < (r->parallel ? 1 : 0) || (r->parallel && r->threads > MOST_THREADS))
     return fail_threads(begin(error), MOST_THREADS, r->threads);
   return TW_OK;
+}
+
+/* Return a runtime with the fields that the caller knows; the others are zero. */
+static tw_runtime known_fields(const tw_runtime *r) {
+  tw_runtime known = {0};
+  for (int64_t k = 0; k < (int64_t)sizeof known && k < r->size; k++)
+    ((char *)&known)[k] = ((const char *)r)[k];
+  return known;
 }
 
 static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_t bytes,
@@ -390,7 +473,7 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   __atomic_add_fetch(&live_models, 1, __ATOMIC_RELAXED);
   for (int32_t k = 0; k < FUNCTIONS; k++) model->instance[k] = model->pointers[k] = 0;
   for (int32_t k = 0; k < PREPARED; k++) model->prepared[k] = 0;
-  model->runtime = *runtime;
+  model->runtime = known_fields(runtime);
   model->weights = weights;
   model->holders = 1;
   fill_table(model);
@@ -409,6 +492,7 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
     destroy(model);
     return code;
   }
+  trim(model, 0); /* the memory that the preparation used */
   *out = model;
   return TW_OK;
 }

@@ -77,6 +77,9 @@ static int32_t fail_state_memory(int64_t bytes, uint64_t misaligned, tw_error *e
   return fail_memory(begin(error), bytes, "the state");
 }
 
+/* The bytes that a state with tensors of this many bytes allocates. */
+#define STATE_BYTES(bytes) ((bytes) + 64 + (int64_t)sizeof(TW_STATE))
+
 static int32_t create_state(TW_MODEL *model, const int64_t *sizes, TW_STATE **out,
                             tw_error *error) {
   int32_t code = check_call(model, error);

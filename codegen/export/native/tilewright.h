@@ -50,7 +50,9 @@ enum {
   TW_ERROR_INTERNAL = 18,
   TW_ERROR_THREADS = 19,
   TW_ERROR_STATE = 20,
-  TW_ERROR_CANCELED = 21
+  TW_ERROR_CANCELED = 21,
+  TW_ERROR_LIMIT = 22,
+  TW_ERROR_WORKSPACE = 23
 };
 
 /* An error. The caller owns it; every function clears it first. */
@@ -106,7 +108,30 @@ typedef struct tw_runtime {
   int32_t (*parallel)(void *context, tw_body body, int64_t stop, void *environment);
   int64_t threads; /* at least 1; if parallel is null, not used and at least 0 */
   uint64_t flags; /* TW_TRUST_WEIGHTS or 0 */
+  /* The bytes of the workspaces of a model, in use or kept for later calls, or 0 for no limit. A call
+   * that would exceed them fails at once with TW_ERROR_LIMIT, after kept memory was freed. */
+  int64_t arena_limit;
 } tw_runtime;
+
+/* How a call runs; a null pointer is the default. Fields may be added at the end, as in tw_runtime. */
+typedef struct tw_call {
+  int64_t size;            /* sizeof(tw_call) */
+  void *workspace;         /* a multiple of 64, for this call alone; null: memory of the model */
+  int64_t workspace_bytes; /* at least workspace_bytes of tw_needs */
+} tw_call;
+
+/* Flags of tw_needs: the call also allocates memory, whose size depends on the elements of arguments;
+ * dimensions of results depend on them and are -1. */
+#define TW_NEEDS_ALLOCATION 1
+#define TW_NEEDS_ELEMENTS 2
+
+/* The memory that a call needs. */
+typedef struct tw_needs {
+  int64_t size;            /* set by the caller: sizeof(tw_needs) */
+  int64_t workspace_bytes; /* the smallest workspace */
+  int64_t state_bytes;     /* the memory of the state that the function takes, or 0 */
+  uint64_t flags;
+} tw_needs;
 
 static inline void tw_release(tw_result *result) {
   if (result && result->deleter) result->deleter(result);
@@ -157,7 +182,7 @@ static inline void tw_stdlib_free(void *context, void *memory) {
 
 /* Return a runtime that uses the C library's allocator and the calling thread. */
 static inline tw_runtime tw_stdlib_runtime(void) {
-  tw_runtime r = {sizeof r, TW_ABI_VERSION, 0, tw_stdlib_alloc, tw_stdlib_free, 0, 1, 0};
+  tw_runtime r = {sizeof r, TW_ABI_VERSION, 0, tw_stdlib_alloc, tw_stdlib_free, 0, 1, 0, 0};
   return r;
 }
 
@@ -414,7 +439,7 @@ static inline tw_pool *tw_pool_open(int64_t threads) {
 /* Return a runtime that uses the C library's allocator and the threads of a pool. */
 static inline tw_runtime tw_pool_runtime(tw_pool *p) {
   tw_runtime r = {sizeof r, TW_ABI_VERSION, p, tw_stdlib_alloc, tw_stdlib_free, tw_pool_parallel,
-                  p->started + 1, 0};
+                  p->started + 1, 0, 0};
   return r;
 }
 

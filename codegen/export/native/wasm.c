@@ -63,7 +63,8 @@ static void wasm_free(void *context, void *memory) {
     }
 }
 
-static const tw_runtime wasm_runtime = {sizeof wasm_runtime, TW_ABI_VERSION, 0, wasm_alloc, wasm_free, 0, 1, 0};
+static const tw_runtime wasm_runtime = {sizeof wasm_runtime, TW_ABI_VERSION, 0, wasm_alloc, wasm_free,
+                                          0, 1, 0, 0};
 
 #define NAMED2(model, name) model##_##name
 #define NAMED(model, name) NAMED2(model, name)

@@ -70,7 +70,8 @@ def param_spec(func: GraphFunc, param: GraphParam, names: Mapping[Var, str]) -> 
     shape = tuple(to_text(d, names) for d in info.shape or ())
     initial = "" if param.initial is None else param.initial.key
     rank, kind = rank_of(info), info.dtype.name
-    return ParamSpec(name, describe(info), "tensor", kind, rank, access, shape, initial)
+    text, binds = describe(info), bool(info.elements)
+    return ParamSpec(name, text, "tensor", kind, rank, access, shape, initial, binds)
 
 
 def rank_of(info: TensorInfo) -> int:

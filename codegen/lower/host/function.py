@@ -60,7 +60,7 @@ from .context import (
 )
 from .devices import check_ends
 from .entry import EntryChecks, param_spec, view_of
-from .results import Results, names_of_results
+from .results import Results, has_flag, names_of_results
 from .sizes import Sizes, check_static_size
 from .storage import ScratchSize, Storage, Storages, assign_storages
 from .streams import stream_count
@@ -194,7 +194,8 @@ def _body(context: HostContext, memory: _MemoryLayout) -> tuple[Results, host.Ho
     with context.nested() as body:
         _open_body(context, memory)
         sizes = Sizes(context)
-        _plan(context, memory, sizes)
+        results = Results(context, sizes, _aliases(func.bindings))
+        _plan(context, memory, sizes, results)
         offsets = {
             s.slot: context.assign(
                 s.name,
@@ -205,7 +206,6 @@ def _body(context: HostContext, memory: _MemoryLayout) -> tuple[Results, host.Ho
         }
         first = len(context.sites)
         views = {p.value: k for k, p in enumerate(func.params)}
-        results = Results(context, sizes, _aliases(func.bindings))
         bindings = Bindings(context, memory.storages, results, offsets, views)
         bindings.streams.begin()
         bindings.run(func.bindings)
@@ -247,7 +247,7 @@ def _open_body(context: HostContext, memory: _MemoryLayout) -> None:
             context.pointers[param.value] = context.assign(param.value.name, data, "ptr")
 
 
-def _plan(context: HostContext, memory: _MemoryLayout, sizes: Sizes) -> None:
+def _plan(context: HostContext, memory: _MemoryLayout, sizes: Sizes, results: Results) -> None:
     arena = memory.storages.arena
     storages = host.Static(f"{context.function.name}__storages", memory.table)
     context.emit(host.Assign(_STORAGES, storages))
@@ -269,7 +269,10 @@ def _plan(context: HostContext, memory: _MemoryLayout, sizes: Sizes) -> None:
     context.held |= held - {TRUE}
     context.emit(host.When(host.Comparison("eq", _PLAN, host.NullPointer()), tuple(miss)))
     total = context.assign("total", host.Read("i64", _PLAN, integer(layout.PLAN_TOTAL)))
+    mode = context.assign("mode", host.Read("i64", CALL, integer(layout.CALL_MODE)))
+    results.compare_given(mode)
     context.emit(host.Invoke("tw_arena_of", (CALL, SLOT, total), _ARENA))
+    context.emit(host.When(has_flag(mode, layout.QUERY), (host.Return(integer(0)),)))
     context.guard(host.Comparison("ne", _ARENA, host.NullPointer()), NO_MEMORY, total)
 
 
@@ -336,7 +339,8 @@ def _entry(context: HostContext, memory: _MemoryLayout, checks: host.Body) -> ho
         for k in range(late):
             context.emit(host.Write("ptr", LATE, integer(8 * k), host.NullPointer()))
         slot_bytes = integer(memory.records.slot_bytes)
-        context.emit(host.Invoke("tw_take_workspace", (CALL, INSTANCE, slot_bytes), SLOT))
+        taken = (CALL, INSTANCE, slot_bytes, integer(memory.records.reserved_bytes))
+        context.emit(host.Invoke("tw_take_workspace", taken, SLOT))
         context.guard(host.Comparison("ne", SLOT, host.NullPointer()), NO_MEMORY, slot_bytes)
         code = context.local("code", "code")
         args = (INSTANCE, CALL, OWN, SLOT, KEYS, LATE, VIEWS)
@@ -394,6 +398,7 @@ def _spec(
             for u in updates_of(context.module, func)
         ),
         body=body,
+        late=len(memory.storages.late),
         ranges=tuple(
             SymbolSpec(names[s], s.lower, s.upper, s.multiple_of, s in memory.symbols)
             for s in (*memory.symbols, *computed)

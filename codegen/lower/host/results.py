@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ....ir.graph.live_ranges import tensor_bytes
 from ....ir.graph.nodes import GraphFunc, Operand, TensorInfo, Value
 from ....ir.host import nodes as host
 from ....ir.symbolic import Expr, Var, free_vars, to_text
 from ...manifest import CheckSite, ResultSpec
+from ...rtlib import layout
 from ...rtlib.results import HEADER
 from .context import CALL, HostContext, dtype_code, integer
 from .entry import describe
@@ -22,6 +23,19 @@ def names_of_results(func: GraphFunc) -> tuple[str, ...]:
     return tuple(getattr(r, "name", f"result{k}") for k, r in enumerate(func.results))
 
 
+def _symbols(dims: Iterable[Expr]) -> Iterator[Var]:
+    return (symbol for dim in dims for symbol in free_vars(dim))
+
+
+def _flag(mode: host.Value, flag: int) -> host.Value:
+    return host.Arithmetic("and", mode, integer(flag))
+
+
+def has_flag(mode: host.Value, flag: int) -> host.Value:
+    """Return the condition that the mode of a call has a flag."""
+    return host.Comparison("ne", _flag(mode, flag), integer(0))
+
+
 class Results:
     """The emitter of the results of one function."""
 
@@ -33,6 +47,7 @@ class Results:
         self.sizes = sizes
         self.aliases = aliases
         self.made: set[int] = set()
+        self.known: frozenset[Var] = frozenset()
         self.blocks: dict[int, host.Value] = {}
 
     @property
@@ -57,8 +72,47 @@ class Results:
         for k, dim in enumerate(dims):
             offset = integer(HEADER + 8 * k)
             context.emit(host.Write("i64", block, offset, context.ready(dim, f"result {name}")))
+        if not set(_symbols(dims)) <= self.known:
+            self.fit(position, block)
         self.made.add(position)
         return context.invoke("tw_finish_result", block, kind="ptr")
+
+    def compare_given(self, mode: host.Value) -> None:
+        """Emit the comparison of tensors of the caller with the shapes of results.
+
+        It precedes all kernels, for the shapes that are known at entry; others are compared when
+        the result is made. A query gets the dimensions that are known at entry.
+        """
+        context = self.context
+        self.known = frozenset(context.bound)
+        with context.nested() as body:
+            for position, operand in enumerate(self.function.results):
+                if self.param_of(operand) < 0:
+                    self.compare(position, context.dims(operand), mode)
+        if body:
+            context.emit(host.When(has_flag(mode, layout.GIVEN), tuple(body)))
+
+    def compare(self, position: int, dims: tuple[Expr, ...], mode: host.Value) -> None:
+        """Emit the comparison of one result; its word in the call is the block, or null."""
+        context, name = self.context, self.names()[position]
+        word = layout.CALL_OPERANDS + 16 * len(self.function.params) + 8 * position
+        block = context.assign("given", host.Read("ptr", CALL, integer(word)), "ptr")
+        with context.nested() as body:
+            for k, dim in enumerate(dims):
+                if free_vars(dim) <= self.known:
+                    size = context.ready(dim, f"result {name}")
+                    context.emit(host.Write("i64", block, integer(HEADER + 8 * k), size))
+            if set(_symbols(dims)) <= self.known:
+                with context.nested() as check:
+                    self.fit(position, block)
+                asked = host.Comparison("eq", _flag(mode, layout.QUERY), integer(0))
+                context.emit(host.When(asked, tuple(check)))
+        context.emit(host.When(host.Comparison("ne", block, host.NullPointer()), tuple(body)))
+
+    def fit(self, position: int, block: host.Value) -> None:
+        """Emit the check that a tensor of the caller has the shape of the result."""
+        same = host.Comparison("ne", self.context.invoke("tw_fits", block), integer(0))
+        self.context.guard(same, CheckSite("output", self.names()[position], other=position))
 
     def finish(self) -> None:
         """Emit copies of the results whose storage is not the result itself."""
@@ -87,8 +141,7 @@ class Results:
     def symbols(self) -> tuple[Var, ...]:
         """Return the symbols in the shapes of the results."""
         dims = (d for r in self.function.results for d in self.context.tensor(r).shape or ())
-        found = {symbol for dim in dims for symbol in free_vars(dim)}
-        return tuple(sorted(found, key=lambda symbol: symbol.serial))
+        return tuple(sorted(set(_symbols(dims)), key=lambda symbol: symbol.serial))
 
     def specs(self, names: Mapping[Var, str]) -> tuple[ResultSpec, ...]:
         """Return the descriptions of the results for the manifest; ``names`` are of symbols."""

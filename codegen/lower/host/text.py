@@ -26,6 +26,7 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
             code=layout.CALL_CODE,
             text=layout.CALL_TEXT,
             sink=layout.CALL_SINK,
+            mode=layout.CALL_MODE,
         )
         | {
             layout.CALL_NUMBERS: Field("numbers", 8),
@@ -159,6 +160,8 @@ def describe_site(site: CheckSite, spec: FunctionSpec) -> str:
             return f"size {site.text} does not overflow"
         case "memory":
             return f"memory for {site.text or 'the workspace'} is available"
+        case "output":
+            return f"the output has the shape of result {site.text}"
         case "stopped":
             return f"no request to stop in loop {site.text}"
         case "grid":

@@ -15,13 +15,13 @@ from tilewright.ir.interpreter import run_graph
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-def build(program: str, exported: Path, made: Path) -> Path:
+def build(program: str, exported: Path, made: Path, *options: str) -> Path:
     """Compile a C program against the header, and link it with the library."""
     subprocess.run(
         [
             sys.executable, "-m", "ziglang", "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1",
             f"-I{exported}", str(PROGRAMS / program), f"-L{exported}", "-lsmall",
-            f"-Wl,-rpath,{exported}", "-o", str(made),
+            f"-Wl,-rpath,{exported}", *options, "-o", str(made),
         ],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
@@ -67,7 +67,7 @@ EXPECTED = {
     "no output": r"14 -1 the pointer that receives the model is null",
     "version": r"15 -1 the runtime has ABI version 1, but the library requires 2",
     "size": r"15 -1 the runtime has a size of 1 bytes, but the library requires at least 64",
-    "later field": r"15 -1 the runtime has unknown fields that are not zero, after the first 64 ",
+    "later field": r"15 -1 the runtime has unknown fields that are not zero, after the first 72 ",
     "later size": r"0 -1 $",
     "threads -3": r"19 -1 expected 1 to 65536 threads, got -3",
     "threads 0": r"19 -1 expected 1 to 65536 threads, got 0",
@@ -131,6 +131,8 @@ def test_only_the_models_own_functions_are_visible(exported):
     command = ["nm", "-D", exported / "libsmall.so"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     own = ("main", "scores", "accumulate", "open", "close", "abi_version", "live_models",
-           "live_results", "trim", "pool_parallel", "pool_close")  # fmt: skip
+           "live_results", "trim", "pool_parallel", "pool_close", "python_call", "python_number",
+           "python_runtime")  # fmt: skip
     names = {line.split()[-1] for line in done.stdout.splitlines()}
-    assert names == {f"small_{name}" for name in own}
+    into = [f"{name}_{suffix}" for name in own[:3] for suffix in ("into", "needs")]
+    assert names == {f"small_{name}" for name in (*own, *into)}

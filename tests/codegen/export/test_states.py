@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import tilewright as tw
 from tilewright.codegen.errors import AliasError
 from tilewright.codegen.export.errors import ExportError
+from tilewright.codegen.export.link import run_linker
 from tilewright.ir.dtype import f32
 from tilewright.ir.importers import from_onnx
 from tilewright.ir.module import Constant
@@ -65,6 +67,43 @@ def test_states_have_sizes_and_initial_values(sized: Any) -> None:
     state.reset()
     assert state["count"].tolist() == [5, 6]
     assert not state["seen"].any()
+
+
+def test_outputs_and_workspaces_of_the_caller(tmp_path: Path) -> None:
+    start = np.array([5, 6], np.float32)
+    module = parse(SIZES, constants={"start": Constant((2,), f32, lambda: start)})
+    folder = tw.export(module, tmp_path / "made", name="sized", kind="static").directory
+    program, library = tmp_path / "program", folder / "libsized.a"
+    source = Path(__file__).parent / "programs" / "state_into.c"
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{folder}"]
+    run_linker(["cc", *flags, str(source), str(library), "-o", str(program)])
+    done = subprocess.run(
+        [program, folder / "sized.safetensors"], capture_output=True, text=True, check=True
+    )
+    result = "function 'main', result 'y' (Tensor((b,), f32)): "
+    state = "function 'main', parameter 'seen' (Tensor((b, n * 2 + 1), f32))"
+    given = "from the other arguments, got 3"
+    assert done.stdout.splitlines() == [
+        "state: 1 2",
+        f"sizes: {state}: dimension 0 of shape (3, 7): expected b = 2 {given}",
+        "short: 23",
+        "call: 0 0",
+        "call: 6 24",
+        "allocations: 0",
+        f"alias: {result}the output shares memory with parameter 'seen'",
+        f"shape: {result}expected shape (2,), got shape (3,)",
+        "null: function 'main': the state is null",
+        "after: 6 24",
+    ]
+
+
+def test_an_output_of_a_call_with_a_state(sized: Any) -> None:
+    state, x = sized.new_state(b=2, n=3), np.arange(6, dtype=np.float32).reshape(2, 3)
+    y = np.ones(2, np.float32)
+    assert sized.main(x, state=state, out=y) is y
+    assert y.tolist() == [0, 0]
+    sized.main(x, out=y, state=state)
+    assert y.tolist() == [6, 24]
 
 
 def test_memory_of_a_state_outlives_it(sized: Any) -> None:

@@ -80,6 +80,7 @@ def test_parameters_are_written_in_place(node):
         ("count", r"0 function 'main': number of arguments: expected 2, got 1: main\(x: .*\)"),
         ("fact", r"9 function 'main': the program assumes n <= 64, which is false for n = 65"),
         ("closed", r"14 the model is closed"),
+        ("trim", r"14 the model is closed"),
         ("truncated", r"16 expected weights of \d+ bytes, got 99 bytes"),
         ("altered", r"16 the sha256 of the weights is not that of the exported file"),
         ("empty", r"16 expected weights of \d+ bytes, got 0 bytes"),

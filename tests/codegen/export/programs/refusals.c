@@ -34,7 +34,8 @@ static void show(const char *name, int32_t code, const tw_error *error) {
 }
 
 int main(int argc, char **argv) {
-  tw_runtime runtime = {sizeof runtime, TW_ABI_VERSION, 0, counted_alloc, counted_free, 0, 1, 0};
+  tw_runtime runtime = {sizeof runtime, TW_ABI_VERSION, 0, counted_alloc, counted_free,
+                        0, 1, 0, 0};
   tw_runtime other = runtime;
   struct {
     tw_runtime known;
@@ -114,15 +115,15 @@ int main(int argc, char **argv) {
   show("opened", small_open(&runtime, weights, bytes, &second, &error), &error);
 
   tw_tensor tx = tw_describe(x, shape, 2, 2, 32), ty = tw_describe(y, results, 2, 2, 32), bad;
-  small_trim(model); /* workspaces of the preparation */
+  small_trim(model, 0); /* workspaces of the preparation */
   int64_t opened = given - taken;
   if (small_main(model, &tx, &ty, &c, &d, &error)) return 3;
   tw_release(c);
   tw_release(d);
   printf("kept for later calls: %d\n", given - taken > opened);
-  small_trim(model);
+  small_trim(model, 0);
   printf("after trim: %d\n", (int)(given - taken - opened));
-  small_trim(0);
+  small_trim(0, 0);
   show("no model", small_main(0, &tx, &ty, &c, &d, &error), &error);
   show("no tensor", small_main(model, &tx, 0, &c, &d, &error), &error);
   show("no result", small_main(model, &tx, &ty, &c, 0, &error), &error);

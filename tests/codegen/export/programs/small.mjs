@@ -40,7 +40,9 @@ const refusals = {
   count: refusal(() => model.main(x)),
   fact: refusal(() => model.main(filled([65, 24], 1), filled([65, 40], 1))),
 };
+model.trim();
 model.close();
+refusals.trim = refusal(() => model.trim());
 refusals.closed = refusal(() => model.main(x, y));
 const { readFile } = await import("node:fs/promises");
 const wasm = await readFile(`${process.argv[2]}/small.wasm`);

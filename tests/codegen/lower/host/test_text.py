@@ -31,6 +31,7 @@ SITES = {
     "size n * 4 does not overflow": CheckSite("overflow", "n * 4"),
     "memory for the workspace is available": CheckSite("memory"),
     "memory for result y is available": CheckSite("memory", "result y"),
+    "the output has the shape of result y": CheckSite("output", "y", other=0),
     "no request to stop in loop y": CheckSite("stopped", "y"),
     "the grid of k: blockIdx.x is within the limit": CheckSite("grid", "k: blockIdx.x"),
     "launch of k succeeded": CheckSite("launch", "k"),
