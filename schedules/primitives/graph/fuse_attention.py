@@ -17,7 +17,7 @@ from ....ir.graph.operators.lowering import callee_facts
 from ....ir.graph.regions import binding_of
 from ....ir.loop.nodes import PrimFunc
 from ....ir.module import Module
-from ....ir.symbolic import bounds
+from ....ir.symbolic import Facts, bounds
 from ...apply import Primitive, Rewrite
 from ...attention import Attention, Recognition
 from ...attention_kernels import blocked_attention, row_attention
@@ -54,7 +54,7 @@ class FuseAttention(Primitive):
 
     After::
 
-        y = call_tir(attention, query, key, value)  # if n <= 8: attention_rows
+        y = call_tir(attention, query, key, value)  # n <= 8: attention_rows, <= 16: attention_half
 
     The kernel visits the keys in blocks, and keeps the largest score, the sum of exponentials and
     the weighted sum of values of the keys before. Between the first product and the softmax may be
@@ -70,15 +70,16 @@ class FuseAttention(Primitive):
     bindings : tuple of BindingRef
         The second products of the attentions; empty for all attentions of the function.
     lanes : int
-        The queries of a block. The kernel for few queries uses half as many lanes.
+        The queries of a block. The kernel for at most 8 queries has half as many lanes.
     rows : int
         The keys, or elements of values, of a tile whose sums stay in vector registers.
 
     Notes
     -----
     The operands are f32, with constant widths of keys and values. Up to 8 queries, each query reads
-    the keys in their order; for more, vectors contain one query per lane. If the number of queries
-    is not constant, both kernels are made, and a guard selects one. The order of additions differs
+    the keys in their order; for more, vectors contain one query per lane, in blocks of ``lanes``,
+    or of half as many if one such block is enough. If the number of queries is not constant, all
+    kernels are made that it may need, and guards select one. The order of additions differs
     from that of the operators, and a weight is divided by the sum of weights after its product with
     a value: the error of a result is at most ``(keys + width + 24) * 2**-24`` times the weighted
     sum of the absolute values, plus the effect of the rounding of scores. A sum of products with
@@ -109,7 +110,7 @@ class FuseAttention(Primitive):
     ... ''')
     >>> sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
     >>> [f.function for f in sch.fuse_attention()]
-    ['attention', 'attention_rows']
+    ['attention', 'attention_half', 'attention_rows']
     """
 
     class Requires(Requirement):
@@ -194,30 +195,44 @@ def attentions(graph: GraphFunc) -> list[tuple[Binding, Attention]]:
 def _call(
     binding: Binding, found: Attention, graph: GraphFunc, tile: tuple[int, int], table: KernelTable
 ) -> CallTIR:
-    """Return the call of the kernel for an attention, with a version for few queries."""
+    """Return the call of the kernel for an attention, with versions for few queries."""
     info = binding.value.info
     if not isinstance(info, TensorInfo):
         raise TypeError("attention returns a tensor")
-    lanes, tile_rows = tile
-    few, many = bounds(found.queries), (found.queries.lower or 0) > FEW
-    facts = graph.facts
-    rows = row_attention(found, "attention_rows", facts, (lanes // 2, ROW_KEYS))
-    blocks = blocked_attention(found, "attention", facts, (lanes, tile_rows, TILES))
     origins = binding.origins | {binding.value.name}
+    (_, last), *fewer = reversed(_kernels(found, graph.facts, tile))
 
     def added(function: PrimFunc) -> tuple[str, KernelCall]:
         symbols = function.scalar_params
-        own = replace(function, facts=callee_facts(facts, symbols))
+        own = replace(function, facts=callee_facts(graph.facts, symbols))
         kernel = generalize(KernelCall(add_origins(own, origins), symbols))
         return table.add(kernel.function), kernel
 
-    if few.upper is not None and few.upper <= FEW:
-        name, kernel = added(rows)
-        return CallTIR(name, found.operands, (info,), kernel.scalars)
-    name, kernel = added(blocks)
-    if many:
-        return CallTIR(name, found.operands, (info,), kernel.scalars)
-    version, other = added(rows)
-    guard = found.queries <= FEW
-    versions = (KernelVersion(guard, version, other.scalars),)
-    return CallTIR(name, found.operands, (info,), kernel.scalars, versions)
+    name, kernel = added(last)
+    versions: list[KernelVersion] = []
+    for most, function in fewer:
+        version, other = added(function)
+        versions.insert(0, KernelVersion(found.queries <= most, version, other.scalars))
+    return CallTIR(name, found.operands, (info,), kernel.scalars, tuple(versions))
+
+
+def _kernels(found: Attention, facts: Facts, tile: tuple[int, int]) -> list[tuple[int, PrimFunc]]:
+    """Return the kernels that a number of queries may need, each with the most queries for it."""
+    lanes, rows = tile
+    half = lanes // 2
+    limits = bounds(found.queries)
+    least, most = limits.lower or 0, limits.upper
+    makers = [
+        (FEW, lambda: row_attention(found, "attention_rows", facts, (half, ROW_KEYS))),
+        (half, lambda: blocked_attention(found, "attention_half", facts, (half, rows, TILES))),
+        (None, lambda: blocked_attention(found, "attention", facts, (lanes, rows, TILES))),
+    ]
+    made: list[tuple[int, PrimFunc]] = []
+    served = least - 1
+    for limit, make in makers:
+        if limit is None or limit > served:
+            made.append((limit or 0, make()))
+            served = max(served, limit or 0)
+        if limit is not None and most is not None and most <= limit:
+            break
+    return made

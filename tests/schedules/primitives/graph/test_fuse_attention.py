@@ -52,7 +52,7 @@ MORE = {
     "mask of keys": f", row: Tensor[({HEADS}, 1, m), bool]",
     "bias": ", bias: Tensor[(n, m), f32]",
 }
-SIZES = [(0, 3), (1, 1), (2, 0), (3, 9), (9, 20), (40, 130)]
+SIZES = [(0, 3), (1, 1), (2, 0), (3, 9), (9, 20), (21, 13), (40, 130)]
 
 
 def program(form: str, *, zero: bool = True) -> tw.Module:
@@ -128,9 +128,9 @@ def check(found: Any, form: str, arrays: list[Any], *, zero: bool = True) -> Non
     assert not wrong.any(), (form, found[wrong], want[wrong])
 
 
-def fused(module: tw.Module, target: tw.Target = CPU) -> tw.Schedule:
-    sch = tw.Schedule(module, target)
-    sch.fuse_attention()
+def fused(module: tw.Module, lanes: int = 16, rows: int = 6) -> tw.Schedule:
+    sch = tw.Schedule(module, CPU)
+    sch.fuse_attention(lanes=lanes, rows=rows)
     sch.dead_code()
     return sch
 
@@ -141,10 +141,11 @@ def result(module: tw.Module, arrays: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize("form", STEPS)
-def test_the_interpreter_computes_attention_by_both_kernels(form: str):
-    module = fused(program(form)).module
+def test_the_interpreter_computes_attention_by_all_kernels(form: str):
+    module = fused(program(form), lanes=20).module
     (binding,) = module.graph().bindings
     assert isinstance(binding.right, CallTIR)
+    assert len(binding.right.versions) == 2
     for n, m in SIZES[:-1]:
         arrays = arguments(form, n, m)
         check(result(module, arrays), form, arrays)
@@ -156,7 +157,7 @@ def test_compiled_attention_of_symbolic_lengths(needed: str, level: str):
         pytest.skip(f"this processor has no {needed}")
     for form in ("causal", "bias"):
         exe = tw.compile(program(form), tw.Target("cpu", features=(level,), threads=2))
-        for n, m in [*SIZES, (8, 300), (33, 31), (33, 113), (64, 225)]:
+        for n, m in [*SIZES, (8, 300), (33, 31), (33, 113), (16, 225)]:
             arrays = arguments(form, n, m)
             check(np.asarray(exe(*arrays)), form, arrays)
 
@@ -234,13 +235,15 @@ def test_the_scores_are_not_in_the_plan_of_memory():
 
 
 def test_constant_lengths_select_one_kernel():
-    def names(n: int) -> list[str]:
+    def names(n: int, lanes: int = 16) -> list[str]:
         text = HEAD.format(params=PARAMS, swap=(0, 2, 1), steps="    x = relu(s)", zero="")
         text = text.replace("x = relu(s)", "x = multiply(s, 0.5)").replace(", n,", f", {n},")
-        return [f.name for f in fused(tw.parse(text)).module.prims]
+        return [f.name for f in fused(tw.parse(text), lanes).module.prims]
 
     assert names(FEW) == ["attention_rows"]
     assert names(FEW + 1) == ["attention"]
+    assert names(FEW + 1, lanes=32) == ["attention_half"]
+    assert names(17, lanes=32) == ["attention"]
 
 
 @pytest.mark.parametrize(
