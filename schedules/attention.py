@@ -22,7 +22,7 @@ from ..ir.graph.nodes import (
 from ..ir.graph.operators import infer_call
 from ..ir.graph.visit import users
 from ..ir.loop.nodes import Binary, BinaryOp, Condition, Element, Number, Where
-from ..ir.symbolic import Expr, Facts, as_expr, const_value, is_proved
+from ..ir.symbolic import Expr, Facts, as_expr, const_value, is_proved, var
 
 Indices = tuple[Expr, ...]
 Read = Callable[[Operand, Indices], Element]
@@ -56,13 +56,17 @@ class ScoreStep:
     Parameters
     ----------
     op : str
-        ``mul``, ``div``, ``add``, or ``where``: minus infinity where the factor is false.
+        ``mul``, ``div``, ``add``, or ``where`` and ``where_not``: another number where the factor
+        is false, or true.
     factor : Source or float
         The other operand.
+    other : float
+        The number that replaces scores.
     """
 
     op: str
     factor: Source | float
+    other: float = -float("inf")
 
     def apply(self, score: Element, at: Indices, read: Read) -> Element:
         """Return the score after the step, at indices of the scores."""
@@ -71,7 +75,9 @@ class ScoreStep:
         else:
             other = Number(self.factor, f32)
         if self.op == "where":
-            return Where(other, score, Number(-float("inf"), f32))
+            return Where(other, score, Number(self.other, f32))
+        if self.op == "where_not":
+            return Where(other, Number(self.other, f32), score)
         op: Any = self.op
         return Binary(op, score, other)
 
@@ -159,42 +165,41 @@ class Recognition:
         first = self._inner(operand, "matmul")
         if first is None or first.attributes or _shape(operand) != scores:
             return None
-        transposed = self._call(first.args[1], "permute_dims")
-        chain = (first, weights, product)
-        if transposed is None or not all(map(self._is_complete, chain)):
+        if not all(map(self._is_complete, (first, weights, product))):
             return None
-        return self._made(
-            binding, (first.args[0], transposed, product.args[1]), scores, tuple(steps), zero_rows
-        )
+        return self._made(binding, (*first.args, product.args[1]), scores, tuple(steps), zero_rows)
 
     def _made(
         self,
         binding: Binding,
-        operands: tuple[Operand, Call, Operand],
+        operands: tuple[Operand, ...],
         scores: Indices,
         steps: tuple[ScoreStep | CausalStep, ...],
         zero_rows: bool,  # noqa: FBT001
     ) -> Attention | None:
-        query, transposed, value = operands
-        key, result = transposed.args[0], _shape(binding.value)
-        shapes = _shape(query), _shape(key), _shape(value)
-        if result is None or not _swaps(transposed, shapes[1]):
+        result = _shape(binding.value)
+        shapes = [_shape(x) for x in operands]
+        if result is None:
             return None
-        width, depth = (const_value(s[-1]) if s else None for s in (shapes[0], shapes[2]))
+        width, depth = (const_value(s[-1]) if s else None for s in (shapes[0], shapes[-1]))
         outer = scores[:-_MATRIX]
         if not width or not depth or result[:-_MATRIX] != outer:
             return None
         sources: list[Source] = []
-        for operand, shape in zip((query, key, value), shapes, strict=True):
+        for operand, shape in zip(operands, shapes, strict=True):
             if shape is None or not _is_batch_of(shape, outer):
                 return None
             source = self._source(operand, shape, outer)
             if not isinstance(source.operand, Value) or not _is_f32(source.operand):
                 return None
             sources.append(source)
-        first, second, third = sources
+        query, transposed, value = sources
+        key = Source(transposed.operand, lambda at: transposed.at((*at[:-2], at[-1], at[-2])))
+        at = tuple(var(f"i{k}") for k in range(len(scores)))
+        if key.at(at)[-1] != at[-1]:
+            return None  # the elements of a key are not adjacent
         counts = scores[-2], scores[-1]
-        return Attention(outer, *counts, width, depth, first, second, third, steps, zero_rows)
+        return Attention(outer, *counts, width, depth, query, key, value, steps, zero_rows)
 
     def _is_complete(self, call: Call) -> bool:
         """Return whether the requirements of an operator are proved, so that none is checked."""
@@ -228,9 +233,10 @@ class Recognition:
             case ("multiply" | "divide") as op, (Value() as x, ScalarLiteral(value=factor)):
                 return ScoreStep(_SCALES[op], float(factor)), x
             case "where", (condition, Value() as x, ScalarLiteral(value=other)):
-                if other != -float("inf"):
-                    return None
-                found = self._condition(condition, scores)
+                found = self._condition(condition, scores, ("where", float(other)))
+                return None if found is None else (found, x)
+            case "where", (condition, ScalarLiteral(value=other), Value() as x):
+                found = self._condition(condition, scores, ("where_not", float(other)))
                 return None if found is None else (found, x)
             case "add", (x, y):
                 if not self._is_scores(x, scores):
@@ -254,15 +260,19 @@ class Recognition:
             operand = tensors[0]
         return False
 
-    def _condition(self, operand: Operand, scores: Indices) -> ScoreStep | CausalStep | None:
+    def _condition(
+        self, operand: Operand, scores: Indices, form: tuple[str, float]
+    ) -> ScoreStep | CausalStep | None:
+        """Return the step that replaces scores where a condition is false, or true."""
+        op, other = form
         causal = self._causal(operand)
-        if causal is not None:
+        if causal is not None and form == ("where", -float("inf")):
             return causal
         info = operand_info(operand)
         if not isinstance(info, TensorInfo) or info.dtype.kind != "bool":
             return None
         found = self._factor(operand, scores)
-        return None if found is None else ScoreStep("where", found)
+        return None if found is None else ScoreStep(op, found, other)
 
     def _causal(self, operand: Operand) -> CausalStep | None:
         """Return the step for a causal mask, perhaps with more dimensions of extent 1."""
@@ -357,15 +367,6 @@ def _shape(operand: Operand) -> Indices | None:
 def _is_f32(operand: Operand) -> bool:
     info = operand_info(operand)
     return isinstance(info, TensorInfo) and info.dtype is f32
-
-
-def _swaps(call: Call, shape: Indices | None) -> bool:
-    """Return whether a permutation only swaps the last two dimensions."""
-    axes: Any = dict(call.attributes).get("axes")
-    if shape is None or axes is None or len(shape) < _MATRIX:
-        return False
-    rank = len(shape)
-    return tuple(a % rank for a in axes) == (*range(rank - 2), rank - 1, rank - 2)
 
 
 def _is_batch_of(shape: Indices, outer: Indices) -> bool:

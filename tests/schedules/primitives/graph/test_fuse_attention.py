@@ -45,10 +45,14 @@ STEPS = {
     "cache": "r = multiply(s, 0.5)\nc = causal_mask((n, n + past, past))\nx = where(c, r, -inf)",
     "bool mask": "r = multiply(s, 0.5)\nx = where(mask, r, -inf)",
     "mask of keys": "r = multiply(s, 0.5)\nx = where(row, r, -inf)",
+    "hidden": "r = multiply(s, 0.5)\nx = where(mask, -inf, r)",
+    "lowest": "r = multiply(s, 0.5)\nx = where(mask, r, -3e38)",
     "bias": "r = multiply(s, 0.5)\nx = add(r, bias)",
 }
 MORE = {
     "bool mask": f", mask: Tensor[({HEADS}, n, m), bool]",
+    "hidden": f", mask: Tensor[({HEADS}, n, m), bool]",
+    "lowest": f", mask: Tensor[({HEADS}, 1, m), bool]",
     "mask of keys": f", row: Tensor[({HEADS}, 1, m), bool]",
     "bias": ", bias: Tensor[(n, m), f32]",
 }
@@ -77,6 +81,12 @@ def arguments(form: str, n: int, m: int, seed: int = 0) -> list[Any]:
             found.append(mask)
         case "mask of keys":
             found.append(rng.random((HEADS, 1, m)) < 0.7)
+        case "hidden":
+            found.append(rng.random((HEADS, n, m)) < 0.3)
+        case "lowest":
+            mask = rng.random((HEADS, 1, m)) < 0.7
+            mask[1] = False  # the weights of a head are equal
+            found.append(mask)
         case "bias":
             bias = rng.normal(0, 1, (n, m)).astype(np.float32)
             bias[:1] = -np.inf
@@ -104,6 +114,10 @@ def exact(form: str, arrays: list[Any], *, zero: bool = True) -> tuple[Any, Any]
             scores[:, hidden] = -np.inf
         case "bool mask" | "mask of keys":
             scores = np.where(arrays[3], scores, -np.inf)
+        case "hidden":
+            scores = np.where(arrays[3], -np.inf, scores)
+        case "lowest":
+            scores = np.where(arrays[3], scores, -3e38)
         case "bias":
             scores = scores + arrays[3]
             size = size + np.where(np.isfinite(arrays[3]), np.abs(arrays[3]), 0)
@@ -225,6 +239,32 @@ def test_groups_of_queries_read_the_heads_of_keys_in_place():
         flat = [q, np.repeat(k, 2, axis=0), np.repeat(v, 2, axis=0)]
         found = result(sch.module, arrays)
         check(found.reshape(8, n, 3), "plain", flat)
+
+
+EXPORTED = """
+n = symbols("n", lower=0)
+
+@graph_func
+def main(q_: Tensor[(2, n, 4, 5), f32], k_: Tensor[(2, n, 4, 5), f32], v_: Tensor[(2, n, 4, 3), f32]):
+    q = permute_dims(q_, axes=(0, 2, 1, 3))
+    t = permute_dims(k_, axes=(0, 2, 3, 1))
+    v = permute_dims(v_, axes=(0, 2, 1, 3))
+    s = matmul(q, t)
+    x = multiply(s, 0.5)
+    p = softmax(x)
+    y = matmul(p, v)
+    return y
+"""  # noqa: E501
+
+
+def test_one_permutation_moves_heads_and_transposes_keys():
+    sch = fused(tw.parse(EXPORTED))
+    assert [b.value.name for b in sch.module.graph().bindings] == ["y"]
+    rng = np.random.default_rng(6)
+    for n in (1, 10):
+        arrays = [rng.normal(0, 1, (2, n, 4, w)).astype(np.float32) for w in (5, 5, 3)]
+        flat = [a.transpose(0, 2, 1, 3).reshape(-1, n, a.shape[3]) for a in arrays]
+        check(result(sch.module, arrays).reshape(8, n, 3), "plain", flat)
 
 
 def test_the_scores_are_not_in_the_plan_of_memory():
