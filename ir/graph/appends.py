@@ -18,7 +18,10 @@ def append_axis(right: Rhs) -> int | None:
     """Return the axis of a concatenation whose result begins with its first operand.
 
     The elements of the first operand are the first ones of the result if all dimensions before the
-    axis are 1; None for other right-hand sides.
+    axis are 1; None for other right-hand sides. With a larger leading dimension, the elements of
+    every row but the first one move: a cache of shape ``(batch, heads, t, d)`` that grows in ``t``
+    is copied, whatever the block it is in. A static one, ``(batch, heads, most, d)``, which
+    ``index_copy`` updates at axis 2, stays in place.
 
     Examples
     --------

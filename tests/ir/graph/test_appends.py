@@ -308,3 +308,47 @@ def test_the_condition_of_a_loop_reads_the_value_that_grows(n):
     arrays[2] = np.asarray(arrays[2])
     (expected,) = run_graph(module, arrays)
     np.testing.assert_array_equal(tw.compile(module, "cpu")(*arrays), expected, strict=True)
+
+
+STATIC_CACHE = """
+@graph_func
+def main(
+    keys: State[Tensor[(2, 3, 5, 4), f32]], new: Tensor[(2, 3, 1, 4), f32], at: Tensor[(1,), i64]
+):
+    a = index_copy(keys, at, new, axis=2)
+    b = sum(a, axes=(2,))
+    return b, updates(keys=a)
+"""
+
+GROWING_CACHE = """
+@graph_func
+def main(x: Tensor[(2, 3, n, 4), f32], rows: Tensor[(m, 2, 3, 1, 4), f32]):
+    @loop(k, count=m)
+    def y(
+        c: Tensor[(2, 3, t, 4), f32] = x, r: Tensor[(2, 3, 1, 4), f32] = each(rows)
+    ) -> Tensor[(2, 3, u, 4), f32]:
+        d = concat(c, r, axis=2)
+        return d
+    return y
+"""
+
+
+def test_a_static_cache_of_several_heads_is_updated_in_place():
+    module = tw.parse(STATIC_CACHE)
+    exe = tw.compile(module, "cpu")
+    assert [(u.memory, u.in_place) for u in exe.memory().updates] == [("keys", True)]
+    cache = np.zeros((2, 3, 5, 4), np.float32)
+    for k in range(5):
+        new, at = np.full((2, 3, 1, 4), k + 1, np.float32), np.array([k])
+        (expected,) = run_graph(module, [cache, new, at])
+        np.testing.assert_array_equal(exe(new, at), expected, strict=True)
+
+
+def test_a_growing_cache_of_several_heads_is_copied():
+    """Its heads are adjacent in memory, so that all of them but the first one move."""
+    assert not growths(planned(GROWING_CACHE))
+    rows = np.arange(4 * 2 * 3 * 4, dtype=np.float32).reshape(4, 2, 3, 1, 4)
+    x = np.zeros((2, 3, 1, 4), np.float32)
+    module = tw.parse(SYMBOLS + GROWING_CACHE)
+    (expected,) = run_graph(module, [x, rows])
+    np.testing.assert_array_equal(tw.compile(module, "cpu")(x, rows), expected, strict=True)
