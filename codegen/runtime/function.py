@@ -17,7 +17,7 @@ from ...locks import renew_in_children, uninterrupted
 from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_address
 from ..entry_names import entry_symbol, public_name
-from ..errors import StateError, StoppedError
+from ..errors import DeviceError, StateError, StoppedError
 from ..lower.host.to_thread import CODE_CHECK
 from ..manifest import FunctionSpec, ParamSpec, ResultSpec
 from ..rtlib import layout, workspaces
@@ -31,6 +31,7 @@ from .arguments import (
 from .device import Device, ReportingDevice, require_devices
 from .explain import explain, failed_launch
 from .interrupts import INTERRUPTS
+from .outputs import Outputs
 from .plan_query import CallPlan, query_instance
 from .state import ExecutableState
 from .table import RuntimeTable
@@ -92,6 +93,7 @@ class NativeFunction:
         self.states = tuple(p.name for p in spec.states)
         self._inputs = len(spec.inputs)
         self.order = tuple(p.name if p.access == "state" else "" for p in spec.params)
+        self._takes_out = all(p.name != "out" for p in spec.inputs)
         self._where = f"function {public_name(spec.name)!r}"
         self.provide_state: Callable[[], ExecutableState] | None = None
         self.owner: object = None
@@ -165,6 +167,9 @@ class NativeFunction:
         State parameters are passed together: ``state=s`` passes a state of the executable, and the
         default is ``exe.state``. Calls with one state wait for each other.
 
+        ``out=y`` writes the result to the NumPy array ``y`` and returns it. For several results
+        that are not parameters written in place, ``out`` is a tuple of arrays.
+
         Returns
         -------
         object
@@ -176,6 +181,11 @@ class NativeFunction:
         CallError
             If an argument does not match its parameter; the subclass names the problem.
         """
+        if named and named.get("out") is not None and self._takes_out:
+            outputs = self._outputs(named.pop("out"))
+            return self.with_state(
+                arguments, named, lambda given, state: self.invoke(given, 0, state, outputs)
+            )
         if self.states or (named and isinstance(named.get("state"), ExecutableState)):
             return self.with_state(arguments, named, self._invoke_with)
         if named:
@@ -247,7 +257,11 @@ class NativeFunction:
         return self.invoke(arguments, 0, state)
 
     def invoke(
-        self, arguments: Sequence[Any], sink: int = 0, state: ExecutableState | None = None
+        self,
+        arguments: Sequence[Any],
+        sink: int = 0,
+        state: ExecutableState | None = None,
+        outputs: Outputs | None = None,
     ) -> Any:
         """Call with all arguments, including the arrays of a state.
 
@@ -270,11 +284,13 @@ class NativeFunction:
         except Exception as error:
             param, argument = self.spec.params[len(owners)], arguments[len(owners)]
             raise argument_type_error(self.spec, param, argument, error) from error
+        if outputs is not None:
+            outputs.write(words, self._results)
         if self._reporting is not None:
             self._reporting.begin()
         code = self._looped(words, state) if self._loops else self._entry(self._address, words)
         if code:
-            error = self._error(code, list(words), arguments)
+            error = self._error(code, list(words), arguments, outputs)
             if state is not None and self._may_have_written(code, words):
                 state.fail(error)
             raise error
@@ -282,6 +298,8 @@ class NativeFunction:
             for owner in owners:
                 if isinstance(owner, PackedArgument):
                     owner.finish()
+        if outputs is not None:
+            return self._all_results(outputs.arrays, arguments)
         if self._convert_result is not None:
             return self._convert_result(words[self._results])
         return self._convert_results(words, arguments)
@@ -317,18 +335,45 @@ class NativeFunction:
         return code != CODE_CHECK or first <= words[layout.CALL_SITE // 8] <= last
 
     def _convert_results(self, words: Words, arguments: Sequence[Any]) -> Any:
-        results = tuple(
-            convert(words[self._results + k])
-            if self._result_params[k] < 0
-            else self.in_place_result(arguments[self._result_params[k]])
+        new = {
+            k: convert(words[self._results + k])
             for k, convert in enumerate(self._converters)
+            if self._result_params[k] < 0
+        }
+        return self._all_results(new, arguments)
+
+    def _all_results(self, new: Mapping[int, Any], arguments: Sequence[Any]) -> Any:
+        """Return the results in order: new ones by position, and arguments written in place."""
+        results = tuple(
+            new[k] if param < 0 else self.in_place_result(arguments[param])
+            for k, param in enumerate(self._result_params)
         )
         if len(results) == 1:
             return results[0]
         return self.make_results(results) if results else None
 
-    def _error(self, code: int, record: Sequence[int], arguments: Sequence[Any]) -> TilewrightError:
+    def _outputs(self, out: Any) -> Outputs:
+        """Return the outputs of the caller, after checks."""
+        if self.device is not None:
+            raise DeviceError(
+                f"the results of this function are on device {self.spec.device}; 'out' requires "
+                "results in host memory",
+                where=self._where,
+                hint="call the function without 'out'",
+            )
+        return Outputs(self.spec, out)
+
+    def _error(
+        self,
+        code: int,
+        record: Sequence[int],
+        arguments: Sequence[Any],
+        outputs: Outputs | None = None,
+    ) -> TilewrightError:
         """Return the device's error of a failed launch, or else the error of the call record."""
+        site = self.spec.sites[record[layout.CALL_SITE // 8]]
+        if outputs is not None and code == CODE_CHECK and site.kind == "output":
+            return outputs.error(site)
         failed = failed_launch(self.spec, code, record)
         if self.device is not None and failed is not None:
             return self.device.failure(*failed) or explain(self.spec, code, record, arguments)

@@ -26,6 +26,7 @@ from .device import RemoteDevice
 from .device_tensor import DeviceTensor, DLTensor, compact_strides, element_type, from_managed
 from .explain import alias_error, parameter_location
 from .function import ArgumentWriter, NativeFunction
+from .outputs import Outputs
 from .state import ExecutableState
 from .tensors import (
     READ_ONLY,
@@ -85,15 +86,19 @@ class RemoteFunction(NativeFunction):
         )
 
     def invoke(
-        self, arguments: Sequence[Any], sink: int = 0, state: ExecutableState | None = None
+        self,
+        arguments: Sequence[Any],
+        sink: int = 0,
+        state: ExecutableState | None = None,
+        outputs: Outputs | None = None,
     ) -> Any:
         """Call; results are on the host or on the device as the arguments are."""
         if len(arguments) != len(self.spec.params):
-            return super().invoke(arguments, sink, state)
+            return super().invoke(arguments, sink, state, outputs)
         pairs = list(zip(self.spec.params, arguments, strict=True))
         ready = [self._passed(p, a) for p, a in pairs]
         self._check_aliases(ready)
-        results = super().invoke([a.passed for a in ready], sink, state)
+        results = super().invoke([a.passed for a in ready], sink, state, outputs)
         for param, argument in zip(self.spec.params, ready, strict=True):
             if argument.array is not None and param.access != "in":
                 np.copyto(argument.array, self.remote.download(argument.passed))
