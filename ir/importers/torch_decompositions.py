@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from .torch_context import HANDLERS, handler_name
+from .torch_recurrent import recurrent_rules
 from .torch_sizes import SIZE_FUNCTIONS
 
 CONTROL: Final = {
@@ -105,6 +106,9 @@ def _rule(target: Any) -> Callable[..., Any] | None:
     import torch.export  # optional: a user who imports a program has it
     from torch._decomp import decomposition_table  # pyright: ignore[reportUnknownVariableType]
 
+    own = recurrent_rules()
+    if target in own:
+        return own[target]
     default: Any = torch.export.default_decompositions()
     if target in default:
         return default[target]

@@ -16,6 +16,7 @@ from ...progress import ProgressOption
 from ..module import CALL_ATTRIBUTE, Module
 from .torch_call import Fixed, call_of, is_fixed_value
 from .torch_program import from_exported_program
+from .torch_recurrent import recurrent_layers_as_scans
 
 Dynamic: TypeAlias = "Mapping[str, Any] | Literal['auto'] | None"
 """The dynamic dimensions of the arguments, by parameter name."""
@@ -332,9 +333,10 @@ def _exported(owner: Any, example: _Example, shapes: Any, *, strict: bool) -> An
 
     for _ in range(_ATTEMPTS):
         try:
-            return torch.export.export(
-                owner, example.args, example.named, dynamic_shapes=shapes, strict=strict
-            )
+            with recurrent_layers_as_scans():
+                return torch.export.export(
+                    owner, example.args, example.named, dynamic_shapes=shapes, strict=strict
+                )
         except Exception as error:  # PyTorch has no common class of errors
             refined = _refined(error, shapes)
             if refined is None:
