@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.fuzz.graphs import operators, selection, states, structures
+from tests.fuzz.graphs.attention import ATTENTION
 from tests.fuzz.graphs.foreign import FOREIGN
 from tests.fuzz.graphs.images import IMAGES
 from tests.fuzz.graphs.loops import LOOPS
@@ -166,6 +167,12 @@ def products(rng: random.Random) -> GraphProgram:
     return drawn(rng, "products", {**draws, operators.norm: 1}, rounding=0.1)
 
 
+def attending(rng: random.Random) -> GraphProgram:
+    """Draw attention between element-wise operators and products."""
+    draws = {**ATTENTION, operators.binary: 2, operators.unary: 1, operators.matmul: 1}
+    return drawn(rng, "attending", draws, rounding=1.0)
+
+
 def scanned(rng: random.Random) -> GraphProgram:
     """Draw running sums, maxima and minima."""
     draws = {operators.running: 6, operators.binary: 3, operators.unary: 1}
@@ -184,5 +191,5 @@ FAMILIES: Mapping[str, Callable[[random.Random], GraphProgram]] = {
     f.__name__: f
     for f in (elementwise, dense, rounded, views, indexing, branches, layered, called, refined,
               stateful, caches, images, selected, foreign,
-              repeated, products, scanned, mixed)
+              repeated, products, attending, scanned, mixed)
 }  # fmt: skip

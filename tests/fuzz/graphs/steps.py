@@ -32,7 +32,7 @@ WEIGHTS: Mapping[str, int] = {
     "hoist_block": 3, "clone_function": 2, "fold_constants": 2, "dead_code": 2,
     "lift_transforms": 2, "assume": 2, "lower_graph": 1, "finish_graph": 1, "plan_memory": 1,
     "default_schedule": 1, "dispatch_to_library": 1, "gradient": 1,
-    "decompose": 2, "common_subexpressions": 2, "offload": 1,
+    "decompose": 2, "common_subexpressions": 2, "offload": 1, "fuse_attention": 2,
 }  # fmt: skip
 """How often a step is drawn, relative to 1."""
 

@@ -83,12 +83,15 @@ ON_GPU = ("schedule_gpu_matmul", "schedule_gpu_scan_runs")
 GOALS = (*(v for v in ON_GRAPHS if v not in FINAL), *ON_CPU, *ON_GPU, *FINAL)
 """The steps that walks aim at, in turn."""
 
-EARLY = ("common_subexpressions", "decompose", "dispatch_to_library", "gradient", "offload")
+EARLY = (
+    "common_subexpressions", "decompose", "dispatch_to_library", "fuse_attention", "gradient",
+    "offload",
+)  # fmt: skip
 """Steps on calls of operators, which are legal before these are lowered."""
 
 FITTING = {
     "decompose": "rounded", "dispatch_to_library": "dense", "tensorize": "products",
-    "schedule_gpu_matmul": "products",
+    "schedule_gpu_matmul": "products", "fuse_attention": "attending",
     **dict.fromkeys(("scan_blocks", "schedule_scans", "schedule_gpu_scan_runs"), "scanned"),
 }  # fmt: skip
 """The family of programs that permits a step, for steps that few families permit."""
