@@ -22,7 +22,7 @@ from ..ir.graph.nodes import (
 from ..ir.graph.operators import infer_call
 from ..ir.graph.visit import users
 from ..ir.loop.nodes import Binary, BinaryOp, Condition, Element, Number, Where
-from ..ir.symbolic import Expr, Facts, as_expr, const_value, is_proved
+from ..ir.symbolic import Expr, Facts, as_expr, const_value, is_proved, var
 
 Indices = tuple[Expr, ...]
 Read = Callable[[Operand, Indices], Element]
@@ -159,42 +159,41 @@ class Recognition:
         first = self._inner(operand, "matmul")
         if first is None or first.attributes or _shape(operand) != scores:
             return None
-        transposed = self._call(first.args[1], "permute_dims")
-        chain = (first, weights, product)
-        if transposed is None or not all(map(self._is_complete, chain)):
+        if not all(map(self._is_complete, (first, weights, product))):
             return None
-        return self._made(
-            binding, (first.args[0], transposed, product.args[1]), scores, tuple(steps), zero_rows
-        )
+        return self._made(binding, (*first.args, product.args[1]), scores, tuple(steps), zero_rows)
 
     def _made(
         self,
         binding: Binding,
-        operands: tuple[Operand, Call, Operand],
+        operands: tuple[Operand, ...],
         scores: Indices,
         steps: tuple[ScoreStep | CausalStep, ...],
         zero_rows: bool,  # noqa: FBT001
     ) -> Attention | None:
-        query, transposed, value = operands
-        key, result = transposed.args[0], _shape(binding.value)
-        shapes = _shape(query), _shape(key), _shape(value)
-        if result is None or not _swaps(transposed, shapes[1]):
+        result = _shape(binding.value)
+        shapes = [_shape(x) for x in operands]
+        if result is None:
             return None
-        width, depth = (const_value(s[-1]) if s else None for s in (shapes[0], shapes[2]))
+        width, depth = (const_value(s[-1]) if s else None for s in (shapes[0], shapes[-1]))
         outer = scores[:-_MATRIX]
         if not width or not depth or result[:-_MATRIX] != outer:
             return None
         sources: list[Source] = []
-        for operand, shape in zip((query, key, value), shapes, strict=True):
+        for operand, shape in zip(operands, shapes, strict=True):
             if shape is None or not _is_batch_of(shape, outer):
                 return None
             source = self._source(operand, shape, outer)
             if not isinstance(source.operand, Value) or not _is_f32(source.operand):
                 return None
             sources.append(source)
-        first, second, third = sources
+        query, transposed, value = sources
+        key = Source(transposed.operand, lambda at: transposed.at((*at[:-2], at[-1], at[-2])))
+        at = tuple(var(f"i{k}") for k in range(len(scores)))
+        if key.at(at)[-1] != at[-1]:
+            return None  # the elements of a key are not adjacent
         counts = scores[-2], scores[-1]
-        return Attention(outer, *counts, width, depth, first, second, third, steps, zero_rows)
+        return Attention(outer, *counts, width, depth, query, key, value, steps, zero_rows)
 
     def _is_complete(self, call: Call) -> bool:
         """Return whether the requirements of an operator are proved, so that none is checked."""
@@ -357,15 +356,6 @@ def _shape(operand: Operand) -> Indices | None:
 def _is_f32(operand: Operand) -> bool:
     info = operand_info(operand)
     return isinstance(info, TensorInfo) and info.dtype is f32
-
-
-def _swaps(call: Call, shape: Indices | None) -> bool:
-    """Return whether a permutation only swaps the last two dimensions."""
-    axes: Any = dict(call.attributes).get("axes")
-    if shape is None or axes is None or len(shape) < _MATRIX:
-        return False
-    rank = len(shape)
-    return tuple(a % rank for a in axes) == (*range(rank - 2), rank - 1, rank - 2)
 
 
 def _is_batch_of(shape: Indices, outer: Indices) -> bool:

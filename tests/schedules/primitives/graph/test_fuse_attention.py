@@ -227,6 +227,32 @@ def test_groups_of_queries_read_the_heads_of_keys_in_place():
         check(found.reshape(8, n, 3), "plain", flat)
 
 
+EXPORTED = """
+n = symbols("n", lower=0)
+
+@graph_func
+def main(q_: Tensor[(2, n, 4, 5), f32], k_: Tensor[(2, n, 4, 5), f32], v_: Tensor[(2, n, 4, 3), f32]):
+    q = permute_dims(q_, axes=(0, 2, 1, 3))
+    t = permute_dims(k_, axes=(0, 2, 3, 1))
+    v = permute_dims(v_, axes=(0, 2, 1, 3))
+    s = matmul(q, t)
+    x = multiply(s, 0.5)
+    p = softmax(x)
+    y = matmul(p, v)
+    return y
+"""  # noqa: E501
+
+
+def test_one_permutation_moves_heads_and_transposes_keys():
+    sch = fused(tw.parse(EXPORTED))
+    assert [b.value.name for b in sch.module.graph().bindings] == ["y"]
+    rng = np.random.default_rng(6)
+    for n in (1, 10):
+        arrays = [rng.normal(0, 1, (2, n, 4, w)).astype(np.float32) for w in (5, 5, 3)]
+        flat = [a.transpose(0, 2, 1, 3).reshape(-1, n, a.shape[3]) for a in arrays]
+        check(result(sch.module, arrays).reshape(8, n, 3), "plain", flat)
+
+
 def test_the_scores_are_not_in_the_plan_of_memory():
     exe = tw.compile(program("causal"), tw.Target("cpu", threads=1))
     plan = exe.memory({"n": 4096, "m": 4096})
