@@ -68,6 +68,13 @@ class ScoreStep:
     factor: Source | float
     other: float = -float("inf")
 
+    @property
+    def keeps_lowest(self) -> bool:
+        """Whether minus infinity surely stays minus infinity."""
+        if isinstance(self.factor, Source):
+            return self.op != "add" and self.other == -float("inf")
+        return 0 < self.factor < float("inf")
+
     def apply(self, score: Element, at: Indices, read: Read) -> Element:
         """Return the score after the step, at indices of the scores."""
         if isinstance(self.factor, Source):
@@ -87,6 +94,11 @@ class CausalStep:
     """The step that replaces the scores of keys after ``query + offset`` by minus infinity."""
 
     offset: Expr
+
+    @property
+    def keeps_lowest(self) -> bool:
+        """Whether minus infinity surely stays minus infinity."""
+        return True
 
     def apply(self, score: Element, at: Indices, read: Read) -> Element:
         """Return the score after the step, at indices of the scores."""

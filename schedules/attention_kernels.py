@@ -136,7 +136,9 @@ class _Kernel(ABC):
     def limit(self, last: Expr) -> Expr:
         """Return the number of keys that the queries up to ``last`` attend to."""
         found = self.of.keys
-        for step in self.of.steps:
+        for step in reversed(self.of.steps):
+            if not step.keeps_lowest:  # it may change the scores that an earlier mask hides
+                break
             if isinstance(step, CausalStep):
                 found = minimum(found, last + 1 + step.offset)
         return found if found == self.of.keys else maximum(found, 0)

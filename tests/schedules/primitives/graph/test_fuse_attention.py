@@ -48,9 +48,13 @@ STEPS = {
     "hidden": "r = multiply(s, 0.5)\nx = where(mask, -inf, r)",
     "lowest": "r = multiply(s, 0.5)\nx = where(mask, r, -3e38)",
     "bias": "r = multiply(s, 0.5)\nx = add(r, bias)",
+    "shown": "r = multiply(s, 0.5)\nc = causal_mask((n, m, 0))\nh = where(c, r, -inf)\n"
+    "x = where(mask, h, -3e38)",
+    "opposite": "c = causal_mask((n, m, 0))\nh = where(c, s, -inf)\nx = multiply(h, -0.5)",
 }
 MORE = {
     "bool mask": f", mask: Tensor[({HEADS}, n, m), bool]",
+    "shown": f", mask: Tensor[({HEADS}, 1, m), bool]",
     "hidden": f", mask: Tensor[({HEADS}, n, m), bool]",
     "lowest": f", mask: Tensor[({HEADS}, 1, m), bool]",
     "mask of keys": f", row: Tensor[({HEADS}, 1, m), bool]",
@@ -83,7 +87,7 @@ def arguments(form: str, n: int, m: int, seed: int = 0) -> list[Any]:
             found.append(rng.random((HEADS, 1, m)) < 0.7)
         case "hidden":
             found.append(rng.random((HEADS, n, m)) < 0.3)
-        case "lowest":
+        case "lowest" | "shown":
             mask = rng.random((HEADS, 1, m)) < 0.7
             mask[1] = False  # the weights of a head are equal
             found.append(mask)
@@ -117,6 +121,9 @@ def exact(form: str, arrays: list[Any], *, zero: bool = True) -> tuple[Any, Any]
         case "hidden":
             scores = np.where(arrays[3], -np.inf, scores)
         case "lowest":
+            scores = np.where(arrays[3], scores, -3e38)
+        case "shown":
+            scores[:, np.tri(n, m) == 0] = -np.inf
             scores = np.where(arrays[3], scores, -3e38)
         case "bias":
             scores = scores + arrays[3]
@@ -154,7 +161,7 @@ def result(module: tw.Module, arrays: list[Any]) -> Any:
     return np.asarray(found)
 
 
-@pytest.mark.parametrize("form", STEPS)
+@pytest.mark.parametrize("form", [f for f in STEPS if f != "opposite"])
 def test_the_interpreter_computes_attention_by_all_kernels(form: str):
     module = fused(program(form), lanes=20).module
     (binding,) = module.graph().bindings
@@ -165,11 +172,13 @@ def test_the_interpreter_computes_attention_by_all_kernels(form: str):
         check(result(module, arrays), form, arrays)
 
 
-@pytest.mark.parametrize(("needed", "level"), [("avx2", "avx2"), ("avx512f", "avx512")])
-def test_compiled_attention_of_symbolic_lengths(needed: str, level: str):
-    if needed not in host_features():
-        pytest.skip(f"this processor has no {needed}")
-    for form in ("causal", "bias"):
+LEVELS = {"avx2": "avx2", "avx512f": "avx512"}
+"""The levels of instructions, by a feature that a processor with them has."""
+
+
+@pytest.mark.parametrize("level", [v for k, v in LEVELS.items() if k in host_features()])
+def test_compiled_attention_of_symbolic_lengths(level: str):
+    for form in ("causal", "bias", "shown"):
         exe = tw.compile(program(form), tw.Target("cpu", features=(level,), threads=2))
         for n, m in [*SIZES, (8, 300), (33, 31), (33, 113), (16, 225)]:
             arrays = arguments(form, n, m)
@@ -199,6 +208,17 @@ def test_infinite_and_undefined_scores_agree_with_the_operators():
         arrays[0][1, 1, 0] = np.inf
         want, found = result(module, arrays), result(lowered, arrays)
         assert np.isnan(want[0, 0]).all()
+        assert np.array_equal(np.isnan(found), np.isnan(want))
+
+
+def test_scores_that_a_causal_mask_hides_may_become_visible_by_a_later_step():
+    """A negative factor makes them infinite, and the weights of their rows NaN."""
+    module = program("opposite")
+    lowered = fused(module).module
+    for n, m in ((2, 40), (40, 40), (40, 3)):
+        arrays = arguments("opposite", n, m)
+        want, found = result(module, arrays), result(lowered, arrays)
+        assert np.isnan(want).any() == (m > 1)
         assert np.array_equal(np.isnan(found), np.isnan(want))
 
 
