@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..ir.dtype import DType
 from ..ir.symbolic import const_value
-from ..target.cpus import FAMILIES, LEVELS, level_of
+from ..target.cpus import cpu_of
 from ..target.target import Target, provides
 from .intrinsics.contract import Intrinsic
 from .intrinsics.registry import intrinsics_for
@@ -129,8 +129,5 @@ def machine_of(target: Target | None) -> Machine:
     >>> machine_of(Target("cpu", arch="aarch64")).vector_bits
     128
     """
-    if target is not None and target.arch in FAMILIES:
-        cpu = FAMILIES[target.arch].baseline
-    else:
-        cpu = LEVELS[level_of(target.features if target else ())]
+    cpu = cpu_of(target.arch, target.features) if target is not None else cpu_of("", ())
     return Machine(cpu.vector_bits, cpu.registers, target)

@@ -126,3 +126,14 @@ def level_of(features: tuple[str, ...]) -> str:
     """
     wide = not features or any(f.startswith("avx512") for f in features)
     return "avx512" if wide else "avx2"
+
+
+def cpu_of(arch: str, features: tuple[str, ...]) -> Cpu:
+    """Return the vector registers of an architecture and, on x86-64, of a feature set.
+
+    Examples
+    --------
+    >>> cpu_of("", ("avx2", "fma")).registers, cpu_of("aarch64", ()).vector_bits
+    (16, 128)
+    """
+    return FAMILIES[arch].baseline if arch in FAMILIES else LEVELS[level_of(features)]

@@ -3,13 +3,18 @@
 The number is the distance of the index from that of the first lane in the first iteration. Its
 order is that of the iterations, so that the loop does not compare it: it keeps a value unless a
 later one is better. The results of the lanes are combined with their numbers, and the index is
-computed once. If each number occurs once, the combination is one maximum or minimum of integers in
-the order of the values, and one minimum of numbers: two short chains of operations.
+computed once.
+
+If each number occurs once, the combination is one maximum or minimum of integers in the order of
+the values, and one minimum of numbers: two short chains of operations. If there are registers for
+it, the lanes then do not keep NaN, but have the number of their first NaN, so that each term waits
+for one operation on the term before instead of three.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import nan
 from typing import Final
 
 from ...ir.dtype import (
@@ -67,6 +72,7 @@ from ...ir.symbolic import (
     minimum,
     substitute,
 )
+from ...target.cpus import Cpu
 from .lane_results import (
     LaneResults,
     Site,
@@ -159,11 +165,19 @@ class CountedLanes(LaneResults):
     """A writer of the statements of a reduction whose lanes number their terms."""
 
     def __init__(
-        self, names: Namer, site: Site, facts: Facts, numbers: Numbers, *, in_registers: bool
+        self, names: Namer, site: Site, facts: Facts, numbers: Numbers, cpu: Cpu | None
     ) -> None:
-        """Start with an extreme value and a number per lane, in vector registers or in threads."""
+        """Start with an extreme value and a number per lane, on a CPU or, if None, on a GPU."""
         super().__init__(names, site, facts)
-        self._numbers, self._in_registers = numbers, in_registers
+        self._numbers = numbers
+        dtype, lanes = self.results[0].dtype, const_value(self.extent) or 0
+        distinct = numbers.are_distinct(lanes)
+        self._has_order = cpu is not None and distinct and _has_order(dtype)
+        self._missing: Targets = ()
+        if self._has_order and dtype.is_float and cpu is not None:
+            bits = lanes * (dtype.bits + 2 * i32.bits)
+            if 2 * bits <= cpu.registers * cpu.vector_bits:
+                self._missing = (self.partial("missing", i32),)
         self._reducer = named_reducer(
             site.parts.reducer.name, tuple(buffer.dtype for buffer in self.results)
         )
@@ -186,16 +200,20 @@ class CountedLanes(LaneResults):
         few = all_of(root.extent >= 1, root.extent <= size)
         return If(few, self._numbered(as_expr(0), root.extent), blocks)
 
+    @property
+    def _replaces(self) -> bool:
+        """Whether a comparison decides which values are kept, because lanes do not keep NaN."""
+        return bool(self._missing) or not self.results[0].dtype.is_float
+
     def _numbered(self, start: Expr, extent: Expr) -> Stmt:
         """Return the statements of some iterations from a start on.
 
         The first iteration stores the terms. A lane that does not run it runs none.
         """
-        dtype, one = self.results[0].dtype, as_expr(1)
-        distinct = self._numbers.are_distinct(const_value(self.extent) or 0)
+        one = as_expr(1)
         combined: tuple[Stmt, ...]
-        if self._in_registers and distinct and _has_order(dtype):
-            lanes, best, number = self._chosen(dtype)
+        if self._has_order:
+            lanes, best, number = self._chosen(self.results[0].dtype)
             combined = (*lanes, self._indexed(start, best, number))
         else:
             best, number = at_lane(self.results, as_expr(0))
@@ -203,7 +221,12 @@ class CountedLanes(LaneResults):
         return seq(
             self.starts(self.results),
             self.terms(self.results, one, start, self._first),
-            self.terms(self.results, extent - one, start + one, self._better),
+            self.terms(
+                self.results,
+                extent - one,
+                start + one,
+                self._better if self._replaces else self._kept,
+            ),
             self._with_lane(),
             *combined,
         )
@@ -215,17 +238,47 @@ class CountedLanes(LaneResults):
     def starts(self, into: Targets) -> Stmt:
         """Return the loop that stores the identity and the number of a lane without terms."""
         lane, loop = self.lane(self.extent)
-        identity = self.site.parts.reducer.identities[0]
-        values = (identity, Number(self._numbers.none, i32))
-        return loop("init", seq(*_stores(at_lane(into, lane), values, self.site.parts)), None)
+        identity, none = self.site.parts.reducer.identities[0], Number(self._numbers.none, i32)
+        values = (identity, none, none)[: 2 + len(self._missing)]
+        targets = at_lane((*into, *self._missing), lane)
+        return loop("init", seq(*_stores(targets, values, self.site.parts)), None)
 
     def _first(self, parts: Reducing, into: tuple[Load, ...], turn: Var) -> tuple[Stmt, ...]:
         """Return the statements of the first iteration."""
         del turn
-        return _stores(into, (parts.terms[0], Number(0, i32)), parts)
+        (term, _), zero = parts.terms, Number(0, i32)
+        if not self._missing:
+            return _stores(into, (term, zero), parts)
+        value, missing = Local("value", term.dtype), Local("missing", bool_)
+        binds = (Bind(value, term, _NOTHING), Bind(missing, Unary("isnan", value), _NOTHING))
+        identity, none = self.site.parts.reducer.identities[0], Number(self._numbers.none, i32)
+        values = (Where(missing, identity, value), zero, Where(missing, zero, none))
+        return (*binds, *_stores(self._with_missing(into), values, parts))
+
+    def _with_missing(self, into: tuple[Load, ...]) -> tuple[Load, ...]:
+        return (*into, *(Load(buffer, into[0].indices) for buffer in self._missing))
 
     def _better(self, parts: Reducing, into: tuple[Load, ...], turn: Var) -> tuple[Stmt, ...]:
-        """Return the statements that keep the previous value unless the next one is better."""
+        """Return the statements that keep the previous value unless the next one is better.
+
+        A NaN is not better. Its number is kept if it is the first one.
+        """
+        best, number = into
+        u, v = Local("best", best.dtype), Local("value", best.dtype)
+        better = Local("better", bool_)
+        is_better = Compare("gt" if self.site.parts.reducer.name == "argmax" else "lt", v, u)
+        later = Index((turn + 1) * self._numbers.step, i32)
+        found = ((u, best), (v, parts.terms[0]), (better, is_better))
+        binds = [Bind(x, e, _NOTHING) for x, e in found]
+        values: list[Element] = [Where(better, v, u), Where(better, later, number)]
+        targets = self._with_missing(into)
+        for missing in targets[2:]:
+            first = Binary("min", missing, later)
+            values.append(Where(Unary("isnan", v), first, missing))
+        return (*binds, *_stores(targets, tuple(values), parts))
+
+    def _kept(self, parts: Reducing, into: tuple[Load, ...], turn: Var) -> tuple[Stmt, ...]:
+        """Return the statements that keep NaN, or the previous value unless the next is better."""
         best, number = into
         u, v = Local("best", best.dtype), Local("value", best.dtype)
         keep = Local("keep", bool_)
@@ -240,9 +293,10 @@ class CountedLanes(LaneResults):
     def _with_lane(self) -> Stmt:
         """Return the loop that adds the number of a lane to those of its iterations."""
         lane, loop = self.lane(self.extent)
-        (_, number), parts = at_lane(self.results, lane), self.site.parts
-        value = Binary("add", number, Index(lane * self._numbers.lane, i32))
-        return loop("number", Store(number.buffer, number.indices, value, parts.origins), None)
+        _, *numbers = at_lane((*self.results, *self._missing), lane)
+        own = Index(lane * self._numbers.lane, i32)
+        values = tuple(Binary("add", number, own) for number in numbers)
+        return loop("number", seq(*_stores(tuple(numbers), values, self.site.parts)), None)
 
     def _chosen(self, dtype: DType) -> tuple[list[Stmt], Element, Element]:
         """Return statements that choose the first extreme value of the lanes, and it."""
@@ -252,7 +306,7 @@ class CountedLanes(LaneResults):
         lane, loop = self.lane(self.extent)
         best, number = at_lane(self.results, lane)
         (key,) = at_lane((order,), lane)
-        ordered = Store(order, (lane,), _order(best, of, extreme), self.site.parts.origins)
+        ordered = Store(order, (lane,), self._order(best, of, extreme), self.site.parts.origins)
         keys = loop("order", ordered, None)
         most, chosen = self._total("most", extreme, key, lane)
         none = identity_of("min", i32)
@@ -265,7 +319,26 @@ class CountedLanes(LaneResults):
         zero = Number(0, of)
         bits = Where(Compare("eq", number, first), Reinterpret(of, best), zero)
         value, picked = self._total("bits", "or", bits, lane)
-        return [*statements, *picked], Reinterpret(dtype, value), first
+        statements += picked
+        if not self._missing:
+            return statements, Reinterpret(dtype, value), first
+        (missing,) = at_lane(self._missing, lane)
+        lost, earliest = self._total("first_missing", "min", missing, lane)
+        some = Compare("lt", lost, Number(self._numbers.none, i32))
+        best = Where(some, Number(nan, dtype), Reinterpret(dtype, value))
+        return [*statements, *earliest], best, Where(some, lost, first)
+
+    def _order(self, value: Element, of: DType, extreme: Combiner) -> Element:
+        """Return an integer with the order of a value: equal for both zeros, extreme for NaN."""
+        if not value.dtype.is_float:
+            return value
+        bits = Reinterpret(of, Binary("add", value, Number(0.0, value.dtype)))
+        sign = Binary("shr", bits, Number(of.bits - 1, of))
+        ordered = Binary("xor", bits, Binary("and", sign, Number(of.highest, of)))
+        if self._missing:
+            return ordered
+        last = Number(of.highest if extreme == "max" else of.lowest, of)
+        return Where(Unary("isnan", value), last, ordered)
 
     def _total(
         self, name: str, combiner: Combiner, term: Element, lane: Var
@@ -321,15 +394,3 @@ def _stores(
 def _has_order(dtype: DType) -> bool:
     """Return whether values of a dtype have the order of integers of a machine."""
     return dtype.is_machine and (dtype.is_integer or (dtype.is_float and dtype.bits in _BITS))
-
-
-def _order(value: Element, of: DType, extreme: Combiner) -> Element:
-    """Return an integer with the order of a value: equal for both zeros, extreme for NaN."""
-    if not value.dtype.is_float:
-        return value
-    positive = Binary("add", value, Number(0.0, value.dtype))
-    bits = Reinterpret(of, positive)
-    sign = Binary("shr", bits, Number(of.bits - 1, of))
-    flipped = Binary("xor", bits, Binary("and", sign, Number(of.highest, of)))
-    last = Number(of.highest if extreme == "max" else of.lowest, of)
-    return Where(Unary("isnan", value), last, flipped)

@@ -31,6 +31,8 @@ from ...ir.symbolic import (
     const_value,
     free_vars,
 )
+from ...target.cpus import cpu_of
+from ...target.host import with_level
 from ...target.target import Target
 from .counted_lanes import (
     CountedLanes,
@@ -151,6 +153,8 @@ def _with_lanes(func: PrimFunc, site: Site, target: Target) -> PrimFunc:
     if numbers is None:
         writer = LaneResults(names, site, func.facts)
     else:
-        writer = CountedLanes(names, site, func.facts, numbers, in_registers=not target.is_gpu)
+        resolved = with_level(target)
+        cpu = None if target.is_gpu else cpu_of(resolved.arch, resolved.features)
+        writer = CountedLanes(names, site, func.facts, numbers, cpu)
     body = replace_statement(func.body, site.loops[-1], writer.statements())
     return replace(func, body=body, buffers=(*func.buffers, *writer.buffers))
