@@ -323,10 +323,10 @@ class CountedLanes(LaneResults):
         if not self._missing:
             return statements, Reinterpret(dtype, value), first
         (missing,) = at_lane(self._missing, lane)
-        gone, earliest = self._total("first_missing", "min", missing, lane)
-        some = Compare("lt", gone, Number(self._numbers.none, i32))
+        lost, earliest = self._total("first_missing", "min", missing, lane)
+        some = Compare("lt", lost, Number(self._numbers.none, i32))
         best = Where(some, Number(nan, dtype), Reinterpret(dtype, value))
-        return [*statements, *earliest], best, Where(some, gone, first)
+        return [*statements, *earliest], best, Where(some, lost, first)
 
     def _order(self, value: Element, of: DType, extreme: Combiner) -> Element:
         """Return an integer with the order of a value: equal for both zeros, extreme for NaN."""
