@@ -48,6 +48,7 @@ from .link import (
 )
 from .model import Model, symbol_of
 from .names import check_functions, check_name
+from .packed import packs, prepared_constants
 from .public_symbols import check_symbols, public_symbols
 from .states import RESERVED, states_of
 from .symbols import rename
@@ -71,11 +72,12 @@ MOST_THREADS: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The kind of an export, its name, and the symbols for debuggers in it."""
+    """The kind of an export, its name, its symbols for debuggers, and the layout of its weights."""
 
     kind: str
     name: str
     debug: str
+    packed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ def export(
     name: str = "model",
     force: bool = False,
     debug: str = "symbols",
+    weights: str = "auto",
     progress: ProgressOption = None,
 ) -> Exported:
     """Export a program as a directory of files that run without Python.
@@ -128,6 +131,12 @@ def export(
         ``"symbols"``: a shared library contains the names of kernels and internal functions, which
         debuggers and profilers show. ``"none"``: it does not. It has unwind tables and a build id
         in both cases.
+    weights : str
+        ``"packed"``: the weights are transformed and packed during the export, the file contains
+        the tensors that kernels read, aligned to pages, and processes that map it share its memory.
+        This requires that this machine can run the code. ``"plain"``: the file contains the weights
+        of the program, and the library packs copies of them when it is opened. ``"auto"``: packed
+        if possible; the manifest contains the choice.
     progress : bool or callable, optional
         Whether to show a progress bar, or a function of a fraction and a message, as in
         :func:`~tilewright.codegen.compile`.
@@ -146,7 +155,9 @@ def export(
     """
     _check(kind, name, debug)
     module, made = module_of(program), output_path(directory)
-    resolved, form = _for_kind(program_target(program, target), kind), _Form(kind, name, debug)
+    resolved = _for_kind(program_target(program, target), kind)
+    packed = kind not in GPU_KINDS and packs(weights, kind, with_level(resolved))
+    form = _Form(kind, name, debug, packed)
     if kind not in GPU_KINDS:
         linker()  # reported before the program is compiled
     temporary = temporary_folder(made, force=force)
@@ -203,12 +214,16 @@ def _write(
     artifact, _ = compile_artifact(module, ready, options)
     functions = _functions(artifact)
     _check_devices(functions)
+    constants = {**module.constants, **artifact.constants}
+    if form.packed:
+        constants |= prepared_constants(artifact, constants)
+        functions = tuple(f for f in functions if not f.prepares)
     public = [f for f in functions if not f.prepares]
     states = states_of(public)
     if states.params:
         check_functions((public_name(f.name) for f in public), RESERVED)
-    constants = _constants(module, artifact, functions)
-    weights = write_weights(folder / f"{name}.safetensors", constants)
+    read = _constants(constants, functions)
+    weights = write_weights(folder / f"{name}.safetensors", read, packed=form.packed)
     threads = artifact.threads or MOST_THREADS
     model = Model(name, functions, weights, needed_features(ready), threads, states)
     (folder / f"{name}.h").write_text(header_text(model, wasm=kind == "wasm"), encoding="utf-8")
@@ -228,7 +243,7 @@ def _write(
     parts = {**artifact.objects, "support": rtlib_object_code(ready), "shim": shim.read_bytes()}
     shim.unlink()
     _link(parts, library, ready, (form, model))
-    _write_manifest(folder, model, ready, kind)
+    _write_manifest(folder, model, ready, form)
     report(1.0, "written")
 
 
@@ -350,19 +365,20 @@ def _functions(artifact: Artifact) -> tuple[FunctionSpec, ...]:
 
 
 def _constants(
-    module: Module, artifact: Artifact, functions: tuple[FunctionSpec, ...]
+    constants: Mapping[str, Constant], functions: tuple[FunctionSpec, ...]
 ) -> dict[str, Constant]:
+    """Return the constants that the file contains: those that functions read."""
     prepared = {r.name for f in functions if f.prepares for r in f.results}
     used = {key for f in functions for key in f.constants} - prepared
     used |= {p.initial for f in functions for p in f.states if p.initial}
-    constants = {**module.constants, **artifact.constants}
     return {key: constants[key] for key in sorted(used)}
 
 
-def _write_manifest(folder: Path, model: Model, target: Target, kind: str) -> None:
+def _write_manifest(folder: Path, model: Model, target: Target, form: _Form) -> None:
     facts: dict[str, Json] = {
-        "kind": kind,
-        "library": LIBRARIES[kind].format(model.name),
+        "kind": form.kind,
+        "library": LIBRARIES[form.kind].format(model.name),
+        "weights_layout": "packed" if form.packed else "plain",
         "weights": f"{model.name}.safetensors",
         "arch": arch_of(target),
         "target": str(target),

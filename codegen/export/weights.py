@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,11 @@ from ...ir.packing import storage_of
 from ...ir.sizes import storage_bytes
 
 _ALIGNED: Final = 64
-"""The alignment of the first tensor in bytes."""
+"""The alignment of the first tensor in bytes; of packed weights, that of every tensor."""
+_PAGE: Final = 4096
+"""The alignment of packed tensors of at least this size in bytes."""
+FILLER: Final = "__filler__"
+"""The prefix of the tensors that align packed tensors; the format does not allow holes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,9 @@ class Weights:
     offsets: Mapping[str, int]
 
 
-def write_weights(path: Path, constants: Mapping[str, Constant]) -> Weights:
+def write_weights(
+    path: Path, constants: Mapping[str, Constant], *, packed: bool = False
+) -> Weights:
     """Write constants to a file, widest elements first, so each tensor is aligned to its elements.
 
     Parameters
@@ -55,36 +61,51 @@ def write_weights(path: Path, constants: Mapping[str, Constant]) -> Weights:
         The file.
     constants : Mapping of str to Constant
         The constants by name.
+    packed : bool
+        Whether to align large tensors to pages and others to 64 bytes, by filler tensors.
     """
     names = sorted(constants, key=lambda k: (-constants[k].dtype.alignment, k))
-    digest = _digest(constants, names)
+    parts = list(_parts(constants, names, packed=packed))
+    digest = _digest(constants, parts)
     entries: dict[str, object] = {"__metadata__": {"sha256": digest.hex()}}
     starts: dict[str, int] = {}
     at = 0
-    for name in names:
-        constant = constants[name]
-        size = storage_bytes(math.prod(constant.shape), constant.dtype)
-        starts[name] = at
-        entries[name] = {
-            **_type_entry(constant, size),
-            "data_offsets": [at, at + size],
-        }
+    for name, size in parts:
+        if name in constants:
+            starts[name] = at
+        entry = _type_entry(constants.get(name), size)
+        entries[name] = {**entry, "data_offsets": [at, at + size]}
         at += size
     text = json.dumps(entries, separators=(",", ":")).encode()
-    text += b" " * (-(8 + len(text)) % _ALIGNED)
+    text += b" " * (-(8 + len(text)) % (_PAGE if packed and at >= _PAGE else _ALIGNED))
     header = len(text).to_bytes(8, "little") + text
     with path.open("wb") as file:
         file.write(header)
-        for name in names:
-            file.write(_bytes(constants[name]))
+        for name, size in parts:
+            file.write(_bytes(constants[name]) if name in constants else bytes(size))
     offsets = {name: len(header) + start for name, start in starts.items()}
     return Weights(header, digest, len(header) + at, MappingProxyType(offsets))
 
 
-def _digest(constants: Mapping[str, Constant], names: Sequence[str]) -> bytes:
-    digest = hashlib.sha256()
+def _parts(
+    constants: Mapping[str, Constant], names: Sequence[str], *, packed: bool
+) -> Iterator[tuple[str, int]]:
+    """Yield the tensors of the file in order, with their sizes in bytes."""
+    at = 0
     for name in names:
-        digest.update(_bytes(constants[name]))
+        constant = constants[name]
+        size = storage_bytes(math.prod(constant.shape), constant.dtype)
+        hole = -at % (_PAGE if size >= _PAGE else _ALIGNED) if packed else 0
+        if hole:
+            yield f"{FILLER}{at}", hole
+        yield name, size
+        at += hole + size
+
+
+def _digest(constants: Mapping[str, Constant], parts: Iterable[tuple[str, int]]) -> bytes:
+    digest = hashlib.sha256()
+    for name, size in parts:
+        digest.update(_bytes(constants[name]) if name in constants else bytes(size))
     return digest.digest()
 
 
@@ -92,9 +113,9 @@ def _bytes(constant: Constant) -> memoryview:
     return storage_of(constant.load(), constant.dtype).data
 
 
-def _type_entry(constant: Constant, size: int) -> dict[str, object]:
-    """Return dtype and shape; bytes stand for a dtype that the format lacks."""
-    name = constant.dtype.safetensors
-    return {"dtype": name, "shape": list(constant.shape)} if name else {
+def _type_entry(constant: Constant | None, size: int) -> dict[str, object]:
+    """Return dtype and shape; bytes stand for a filler, and for a dtype that the format lacks."""
+    name = constant.dtype.safetensors if constant else None
+    return {"dtype": name, "shape": list(constant.shape)} if constant and name else {
         "dtype": u8.safetensors, "shape": [size],
     }  # fmt: skip

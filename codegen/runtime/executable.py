@@ -195,8 +195,7 @@ class Executable:
 
     def _repr_html_(self) -> str:
         """Return the tables as static HTML."""
-        tables = summary(self.artifact, self._constants)
-        return "".join(table.to_html() for table in tables)
+        return "".join(table.to_html() for table in summary(self.artifact, self._constants))
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Call ``main``, or the only function; arguments as for :class:`NativeFunction`."""
@@ -482,10 +481,13 @@ class Executable:
             )
         return explanation(self.artifact, kernel, shapes, self._functions)
 
-    def constants(self) -> dict[str, Array]:
-        """Load the constants that the functions use, except results of ``prepare``, by name."""
-        prepared = {r.name for f in self.artifact.functions if f.prepares for r in f.results}
-        used = sorted({k for f in self.artifact.functions for k in f.constants} - prepared)
+    def constants(self, *, prepared: bool = False) -> dict[str, Array]:
+        """Load the constants that functions use: those of the module, or results of ``prepare``."""
+        made = {r.name for f in self.artifact.functions if f.prepares for r in f.results}
+        if prepared:
+            self._load()
+            return {k: cast("Array", self._constant(k)) for k in sorted(made)}
+        used = sorted({k for f in self.artifact.functions for k in f.constants} - made)
         return {k: load_compact(self._constants[k]) for k in used if k in self._constants}
 
     def _function(self, name: str) -> NativeFunction:

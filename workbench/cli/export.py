@@ -39,6 +39,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         default="symbols",
         help="names of internal functions in a shared library: symbols or none (default: symbols)",
     )
+    parser.add_argument(
+        "--weights",
+        default="auto",
+        help="packed: pack the weights now, plain: when the library is opened, or auto: packed if "
+        "this machine can run the code (default: auto)",
+    )
     target_arguments(parser)
 
 
@@ -50,7 +56,7 @@ def _export(options: argparse.Namespace) -> Output:
     started = time.perf_counter()
     exported = export(
         schedule, options.output, target=target, kind=options.kind, name=options.name,
-        force=options.force, debug=options.debug,
+        force=options.force, debug=options.debug, weights=options.weights,
     )  # fmt: skip
     seconds = time.perf_counter() - started
     files: dict[str, Json] = dict(exported.files)

@@ -12,6 +12,7 @@ import ctypes
 import difflib
 import hashlib
 import json
+import mmap
 import operator
 import os
 import platform
@@ -155,18 +156,31 @@ def check_files(folder: Path, manifest: dict) -> None:
                 _check_digest(path, hashlib.file_digest(file, "sha256"), facts)
 
 
-def read_weights(folder: Path, manifest: dict) -> np.ndarray:
-    """Read the weights into memory aligned to 64 bytes, and compare their sha256 with the manifest.
+def read_weights(folder: Path, manifest: dict, *, copy: bool = False) -> np.ndarray:
+    """Map the weights, or copy them into memory, and compare their sha256 with the manifest.
 
-    Raises ModelError if it differs.
+    Processes that map one file share its memory. Raises ModelError if the sha256 differs.
     """
     path, facts = folder / manifest["weights"], manifest["files"][manifest["weights"]]
-    raw = np.empty(facts["bytes"] + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    weights = raw[start : start + facts["bytes"]]
     with path.open("rb") as file:
-        file.readinto(weights)
+        weights = _copied(file, facts["bytes"]) if copy else _mapped(file, facts["bytes"])
     _check_digest(path, hashlib.sha256(weights), facts)
+    return weights
+
+
+def _mapped(file, size: int) -> np.ndarray:
+    try:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):  # some file systems cannot map files
+        return _copied(file, size)
+    return np.frombuffer(mapped, np.uint8)
+
+
+def _copied(file, size: int) -> np.ndarray:
+    raw = np.empty(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    weights = raw[start : start + size]
+    file.readinto(weights)
     return weights
 
 
@@ -179,7 +193,13 @@ class Model:
     """An open model with a method per exported function. Threads may call it concurrently."""
 
     def __init__(
-        self, folder: Path, manifest: dict, threads: int | None = None, arena_limit: int = 0
+        self,
+        folder: Path,
+        manifest: dict,
+        threads: int | None = None,
+        arena_limit: int = 0,
+        *,
+        copy_weights: bool = False,
     ) -> None:
         self.threads = _thread_count(threads, manifest)
         self._pool = None
@@ -191,7 +211,7 @@ class Model:
             )
         self._path = str(folder / manifest["library"])
         self._library = ctypes.CDLL(self._path)
-        self._weights = read_weights(folder, manifest)
+        self._weights = read_weights(folder, manifest, copy=copy_weights)
         if self.threads > 1:
             self._pool = _Pool(self._symbol(f"{NAME}_pool_close"), self.threads)
         self._memory = _memory(self._pool.address if self._pool else 0)
@@ -541,21 +561,26 @@ def _raise(code: int, error: _Error) -> None:
 
 
 def load(
-    folder: str | Path | None = None, *, threads: int | None = None, arena_limit: int = 0
+    folder: str | Path | None = None,
+    *,
+    threads: int | None = None,
+    arena_limit: int = 0,
+    copy_weights: bool = False,
 ) -> Model:
     """Check the files of a directory (by default that of this file), and open the model.
 
     ``threads`` is the number of threads of parallel loops, by default the number of cores. It is at
     most the number that the library was exported for. Calls release the GIL. ``arena_limit`` is the
     number of bytes that the workspaces of all calls may use together; 0 means no limit. A call that
-    would exceed it raises ModelError at once.
+    would exceed it raises ModelError at once. ``copy_weights`` copies the weights into memory of
+    this process; otherwise the file is mapped, and must not be changed in place.
 
     Raises ModelError if a file differs from the exported one, or the machine cannot run the model.
     """
     path = Path(__file__).parent if folder is None else Path(folder)
     manifest = read_manifest(path)
     check_files(path, manifest)
-    return StatefulModel(path, manifest, threads, arena_limit)
+    return StatefulModel(path, manifest, threads, arena_limit, copy_weights=copy_weights)
 
 
 if __name__ == "__main__":

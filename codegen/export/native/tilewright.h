@@ -1,8 +1,8 @@
 /* The C interface that all exported libraries share, version 2. docs/abi.md describes it.
  *
  * Freestanding C11 that requires only <stdint.h>. TILEWRIGHT_STDIO adds a runtime that uses malloc
- * and free, and a file reader. TILEWRIGHT_PTHREADS adds both and a thread pool. Each of the three
- * parts has its own include guard, so that a later include can add a part. */
+ * and free, and a file reader. TILEWRIGHT_PTHREADS adds both and a thread pool. TILEWRIGHT_MAP adds
+ * functions that map files. Each part has its own include guard, so that a later include can add it. */
 #if defined(TILEWRIGHT_PTHREADS) && !defined(TILEWRIGHT_STDIO)
 #define TILEWRIGHT_STDIO
 #endif
@@ -202,6 +202,42 @@ static inline void *tw_read_file(const char *path, int64_t *bytes) {
   fclose(file);
   if (data) *bytes = size;
   return data;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+#if defined(TILEWRIGHT_MAP) && !defined(TILEWRIGHT_MAP_H)
+#define TILEWRIGHT_MAP_H
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Map a file into memory, which processes that map it share. Return null and set bytes to 0 on failure.
+ * The file may be replaced by rename, but must not be written or truncated while it is mapped. */
+static inline const void *tw_map_file(const char *path, int64_t *bytes) {
+  struct stat facts;
+  void *data = MAP_FAILED;
+  int file = open(path, O_RDONLY);
+  *bytes = 0;
+  if (file < 0) return 0;
+  if (!fstat(file, &facts) && facts.st_size > 0)
+    data = mmap(0, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+  close(file);
+  if (data == MAP_FAILED) return 0;
+  *bytes = (int64_t)facts.st_size;
+  return data;
+}
+
+static inline void tw_unmap_file(const void *data, int64_t bytes) {
+  if (data) munmap((void *)(uintptr_t)data, (size_t)bytes);
 }
 
 #ifdef __cplusplus

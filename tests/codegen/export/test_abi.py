@@ -139,3 +139,25 @@ def main(x: Buffer[(n, 24), f32], y: Out[(n, 24), f32]):
     run_linker(["cc", "-std=c11", "-pthread", f"-I{made}", str(source), library, "-o", program])
     done = subprocess.run([program], cwd=made, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "42\n")
+
+
+def test_the_service_of_the_guide_runs(tmp_path):
+    """The C program of docs/production.md, with a model that doubles its input."""
+    text = """
+n = symbols("n", lower=1)
+
+@graph_func
+def main(x: Tensor[(n, 24), f32]):
+    y: Tensor[(n, 24), f32] = multiply(x, 2.0)
+    return y
+"""
+    made = tw.export(tw.parse(text), tmp_path / "dist", kind="static").directory
+    guide = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```c\n(.*?)```", guide, re.DOTALL)
+    source, program = tmp_path / "use.c", tmp_path / "use"
+    source.write_text(code)
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{made}"]
+    run_linker(["cc", *flags, str(source), str(made / "libmodel.a"), "-o", str(program)])
+    done = subprocess.run([program], cwd=made, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.splitlines() == [f"{1 << k} 42" for k in range(7)]

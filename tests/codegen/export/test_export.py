@@ -126,7 +126,7 @@ def test_a_directory_that_cannot_be_written(module, tmp_path, monkeypatch):
 
 
 def test_a_failed_export_leaves_no_files(module, tmp_path, monkeypatch):
-    def full(*_args: object) -> None:
+    def full(*_args: object, **_named: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tilewright.codegen.export.package.write_weights", full)
@@ -199,7 +199,7 @@ def test_the_reserved_names_are_those_of_the_interface(tmp_path):
     for kind in ("shared", "wasm"):
         made = tw.export(tw.parse(RENAMED.format(name="f")), tmp_path / kind, kind=kind, name="own")
         taken |= set(re.findall(r"\bown_(\w+)", (made.directory / "own.h").read_text()))
-    sources = "".join((link.NATIVE / name).read_text() for name in ("wasm.c", "pool.c"))
+    sources = "".join((link.NATIVE / name).read_text() for name in ("wasm.c", "pool.c", "python.c"))
     taken |= set(re.findall(r"NAMED\(TW_NAME, (\w+)\)", sources))
     script = (made.directory / "own.mjs").read_text()
     script = script.split("\nclass Model ")[1]
@@ -207,7 +207,7 @@ def test_the_reserved_names_are_those_of_the_interface(tmp_path):
     model = (link.NATIVE / "loader.py").read_text().split("\nclass Model:")[1].split("\nclass ")[0]
     attributes = set(re.findall(r"self\.([a-z]\w*) = |def ([a-z]\w*)\(self", model))
     attributes = {name for pair in attributes for name in pair if name}
-    assert taken - {"f"} | methods | attributes == RESERVED
+    assert taken - {"f", "f_into", "f_needs"} | methods | attributes == RESERVED
 
 
 STATEFUL = """

@@ -1,0 +1,88 @@
+"""Packed weights: the transforms of weights run during the export, and not when a model is opened.
+
+The machine code of the export itself computes them, so the results are bit-identical to those of a
+library that packs its weights when it is opened.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from ...errors import TilewrightError
+from ...ir.dtype import dtype
+from ...ir.module import Constant
+from ...target.host import require_runnable
+from ...target.target import Target
+from ..artifact import Artifact
+from ..runtime.executable import Executable
+from ..runtime.table import MemoryProvider, RuntimeTable
+from .errors import ExportError
+
+LAYOUTS: Final = ("auto", "packed", "plain")
+"""The values of ``weights``."""
+
+
+def packs(weights: str, kind: str, target: Target) -> bool:
+    """Return whether an export contains packed weights.
+
+    Raises
+    ------
+    ExportError
+        If the value is unknown, or this machine cannot run the code that packs the weights.
+    """
+    if weights not in LAYOUTS:
+        raise ExportError(
+            f"unknown value {weights!r} of weights",
+            hint=f"values are {', '.join(map(repr, LAYOUTS))}",
+        )
+    if weights == "plain":
+        return False
+    try:
+        if kind == "wasm":
+            raise ExportError("code for WebAssembly does not run in this process")
+        require_runnable(target)
+    except TilewrightError as error:
+        if weights == "packed":
+            raise ExportError(
+                f"the weights cannot be packed during the export: {error.message}",
+                hint="use weights='plain', which packs them when the library is opened",
+            ) from error
+        return False
+    return True
+
+
+@cache
+def _zeroed() -> RuntimeTable:
+    """Return a table whose memory is zero, for the elements of packed tensors that are padding."""
+    process = ctypes.CDLL(None)
+    process.aligned_alloc.restype = ctypes.c_void_p
+    process.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+    process.free.argtypes = [ctypes.c_void_p]
+
+    def allocate(size: int, alignment: int) -> int:
+        rounded = -(-size // alignment) * alignment
+        address: int = process.aligned_alloc(alignment, rounded) or 0
+        if address:
+            ctypes.memset(address, 0, rounded)
+        return address
+
+    return RuntimeTable(memory=MemoryProvider(allocate, process.free))
+
+
+def prepared_constants(
+    artifact: Artifact, constants: Mapping[str, Constant]
+) -> dict[str, Constant]:
+    """Return the results of all transforms of weights as constants by name."""
+    results = {r.name: r for f in artifact.functions if f.prepares for r in f.results}
+    if not results:
+        return {}
+    arrays = Executable(artifact, constants, table=_zeroed()).constants(prepared=True)
+    return {
+        name: Constant(
+            tuple(map(int, results[name].shape)), dtype(results[name].dtype), lambda a=array: a
+        )
+        for name, array in arrays.items()
+    }
