@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import json
 import sys
 import time
 from collections import Counter
@@ -19,9 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.fuzz.contained import run_contained
+from tests.suites.records import blocking, listed, read, write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 RESULTS = Path(__file__).parent / "results" / "opinfo.json"
 DEFECTS = ("wrong", "error")
@@ -36,18 +36,6 @@ def main(arguments: list[str] | None = None) -> int:
     print(summary(known))
     shown = [n for n, r in known.items() if r["status"] in DEFECTS]
     return int(bool(shown))
-
-
-def read(file: Path) -> dict[str, dict[str, Any]]:
-    """Return the results in a file, by operator; none if it does not exist."""
-    return json.loads(file.read_text()) if file.exists() else {}
-
-
-def write(file: Path, results: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write results, one line for each operator."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lines = [f"  {json.dumps(n)}: {json.dumps(r)}" for n, r in results.items()]
-    file.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def _run(options: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
@@ -86,21 +74,15 @@ def compact(result: Mapping[str, Any]) -> dict[str, Any]:
 def summary(results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the number of operators by status, and the operators that stop the most of them."""
     counts = Counter(r["status"] for r in results.values())
-    blocked: Counter[str] = Counter()
-    for result in results.values():
-        blocked.update(result.get("operators", ()))
-    lines = [f"{len(results)} operators: " + _listed(counts.most_common())]
-    lines += [f"unsupported: {_listed(blocked.most_common(40))}"] if blocked else []
+    blocked = blocking(results.values())
+    lines = [f"{len(results)} operators: " + listed(counts.most_common())]
+    lines += [f"unsupported: {listed(blocked.most_common(40))}"] if blocked else []
     lines += [
         f"{name}: {r['status']}: {r.get('reason', '')}"
         for name, r in results.items()
         if r["status"] in DEFECTS
     ]
     return "\n".join(lines)
-
-
-def _listed(counts: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts)
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
