@@ -22,6 +22,7 @@ IN_C: Final = (
     Message.NULL_RESULT, Message.BOUND, Message.FACT, Message.CHECK, Message.DIVISOR,
     Message.NEGATIVE_SIZE, Message.OVERFLOW, Message.MEMORY, Message.BOUNDS, Message.RANGE,
     Message.RANGE_BELOW, Message.RANGE_UNSIGNED, Message.KERNEL, Message.UNKNOWN, Message.CANCELED,
+    Message.GRID, Message.DEVICE_OPERATION,
     Message.NULL_MODEL, Message.NULL_OUTPUT, Message.NULL_RUNTIME,
     Message.ALLOC_ALIGNMENT, Message.RUNTIME_SIZE, Message.RUNTIME_FIELDS,
     Message.NULL_ALLOCATOR, Message.RUNTIME_VERSION, Message.RUNTIME_FLAGS, Message.THREADS,
@@ -29,6 +30,8 @@ IN_C: Final = (
     Message.WEIGHTS_HEADER, Message.WEIGHTS_DIGEST, Message.MODEL_MEMORY,
 )  # fmt: skip
 """The messages that libraries write themselves."""
+OF_WEBGPU: Final = (Message.LAUNCH, Message.BINDING_LIMIT)
+"""The messages that models for WebGPU also write."""
 OF_STATES: Final = (
     Message.NULL_STATE, Message.OTHER_STATE, Message.BUSY_STATE, Message.FAILED_STATE,
     Message.STATE_SIZE,
@@ -46,8 +49,15 @@ IN_JAVASCRIPT: Final = (
     Message.LIBRARY_VERSION, Message.CLOSED, Message.ALLOCATION, Message.OTHER_STATE,
 )  # fmt: skip
 """The messages that the JavaScript loader raises before it calls the module."""
+ON_PAGES: Final = (
+    Message.UNKNOWN_ARGUMENT, Message.MISSING_ARGUMENT, Message.ARGUMENT_TYPE,
+    Message.INTEGER_RANGE, Message.DTYPE, Message.ALIAS, Message.NEGATIVE_DIMENSION,
+    Message.INVALID_DIMENSION, Message.DATA_LENGTH, Message.CLOSED, Message.ALLOCATION,
+    Message.OTHER_STATE,
+)  # fmt: skip
+"""The messages that the loader of a model for WebGPU raises, whose arguments have names."""
 _NUMBERS: Final = frozenset(
-    {"expected", "actual", "bytes", "dim", "index", "code", "first", "second"}
+    {"expected", "actual", "bytes", "limit", "dim", "index", "code", "first", "second"}
 )
 _OF_TENSOR: Final = frozenset({"shape", "strides", "actual_dtype", "actual_device"})
 _OF_FAILURE: Final = frozenset({"term", "values"})
@@ -58,7 +68,7 @@ def c_text(text: str) -> str:
     return json.dumps(text.encode("ascii", "backslashreplace").decode())
 
 
-def c_functions(*, state: bool = False) -> Iterator[str]:
+def c_functions(*, state: bool = False, web: bool = False) -> Iterator[str]:
     """Yield a C function per location and message; those of states only for models with state.
 
     ``put_in_function(w, ...)`` writes a location. ``fail_rank(w, ...)`` writes a message and its
@@ -68,7 +78,7 @@ def c_functions(*, state: bool = False) -> Iterator[str]:
         head, lines = _function(template)
         body = "\n".join(f"  put{line};" for line in lines).replace("&w", "w")
         yield f"static void put_{name}(tw_writer *w, {head}) {{\n{body}\n}}"
-    for message in (*IN_C, *(OF_STATES if state else ())):
+    for message in (*IN_C, *(OF_STATES if state else ()), *(OF_WEBGPU if web else ())):
         head, lines = _function(message.template)
         parameters = ", ".join(filter(None, ("tw_writer w", head)))
         body = "\n".join(f"  put{line};" for line in lines)

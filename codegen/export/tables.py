@@ -14,6 +14,7 @@ from ..manifest import CheckSite, FunctionSpec, ParamSpec
 from ..rtlib import layout
 from .c_messages import c_functions, c_text
 from .states import States, state_functions, state_prototypes, state_tables
+from .web_tables import WebShader, web_tables
 from .weights import Weights
 
 _SITES: Final = (
@@ -62,7 +63,8 @@ class Model:
 
     ``functions`` are in the order of the tables. ``features`` are the processor features that the
     library requires. ``threads`` is the largest number of threads of a runtime. ``states``
-    are the parameters that a call takes from a state instead of arguments.
+    are the parameters that a call takes from a state instead of arguments. ``shaders`` are the
+    kernels of a model for WebGPU; None for other models.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Model:
     features: tuple[str, ...]
     threads: int
     states: States = field(default_factory=States)
+    shaders: tuple[WebShader, ...] | None = None
 
     @property
     def public(self) -> tuple[FunctionSpec, ...]:
@@ -127,16 +130,18 @@ def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         *((f"#define TW_STATE {model.name}_state",) if model.states.params else ()),
         *_defines(model),
         _TYPES,
+        *(() if model.shaders is None else web_tables(model.shaders, model.functions)),
         *_tables(model),
         _EQUAL_TEXT,
         '#include "processor.c"',
         '#include "sha256.c"',
         '#include "messages.c"',
-        *c_functions(state=bool(model.states.params)),
+        *c_functions(state=bool(model.states.params), web=model.shaders is not None),
         '#include "shim.c"',
         '#include "memory.c"',
         *_state_parts(model),
         *(('#include "wasm.c"',) if wasm else ()),
+        *(('#include "web.c"',) if model.shaders is not None else ()),
         *(('#include "pool.c"',) if pool else ()),
     ]
     return "\n".join(parts)
