@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ...ir.symbolic import Expr, var
+from ...ir.symbolic import Var, var
 from ...ir.symbolic.parse import parse_expr
 from ...ir.thread import runtime_table
 from ...target.webgpu import DISPATCH
@@ -123,8 +123,8 @@ def _shader_tables(k: int, shader: WebShader) -> Iterator[str]:
     yield f"static void sizes_{k}(const int64_t *s, int64_t *bytes) {{\n{body}\n}}"
 
 
-def _size(text: str, known: Mapping[str, Expr], names: Mapping[Expr, str]) -> str:
-    return c_term(parse_expr(text, known), names)  # pyright: ignore[reportArgumentType]
+def _size(text: str, known: dict[str, Var], names: Mapping[Var, str]) -> str:
+    return c_term(parse_expr(text, known), names)
 
 
 def _row(k: int, shader: WebShader) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.export.errors import ExportError
-from tilewright.ir.dtype import f32
+from tilewright.ir.dtype import f32, i4
 from tilewright.ir.interpreter import run_graph
 from tilewright.ir.module import Constant
 
@@ -84,7 +84,26 @@ def accumulate(x: Buffer[(n,), u8], total: InOut[(n,), u8]):
 
 SMALL = """
 constant("w", (3,), f32)
+constant("q", (5, 3), i4)
 n = symbols("n", lower=0)
+
+@prim_func
+def scale(x: Buffer[(n, 5), f32], q: Buffer[(5, 3), i4], y: Out[(n, 3), f32]):
+    for i in range(n):
+        for j in range(3):
+            with block("init"):
+                vi, vj = spatial(i), spatial(j)
+                y[vi, vj] = 0.0
+            for k in range(5):
+                with block("product"):
+                    ui, uj = spatial(i), spatial(j)
+                    uk = reduce(k)
+                    y[ui, uj] = y[ui, uj] + x[ui, uk] * f32(q[uk, uj])
+
+@graph_func
+def packed(x: Tensor[(n, 5), f32]):
+    y: Tensor[(n, 3), f32] = call_tir(scale, x, const("q"))
+    return y
 
 @graph_func
 def main(x: Tensor[(n, 3), f32], y: Tensor[(n, 3), f32]):
@@ -97,6 +116,20 @@ def count(total: State[Tensor[(2,), f32]]):
     more: Tensor[(2,), f32] = add(total, 1.0)
     return updates(total=more)
 
+@prim_func
+def pick(x: Buffer[(n,), f32], at: Buffer[(2,), i64], y: Out[(2,), f32]):
+    for i in range(2):
+        with block("pick"):
+            vi = spatial(i)
+            with checked(at[vi], 0, n) as index:
+                y[vi] = x[index]
+
+@graph_func
+def keep(x: Tensor[(n,), f32], at: Tensor[(2,), i64], last: State[Tensor[(2,), f32]]):
+    y: Tensor[(2,), f32] = call_tir(pick, x, at)
+    new: Tensor[(2,), f32] = add(last, y)
+    return y, updates(last=new)
+
 @prim_func(scheduled=True)
 def long(x: Buffer[(n,), i32], y: Out[(n,), i32]):
     for i in thread(n, "blockIdx.x"):
@@ -106,9 +139,16 @@ def long(x: Buffer[(n,), i32], y: Out[(n,), i32]):
 """
 
 
+PACKED = (np.arange(15) - 8).reshape(5, 3).astype(i4.numpy)
+"""A weight of packed integers of four bits, which has no whole number of bytes."""
+
+
 def _small() -> Any:
     weight = np.array([1, 2, 3], np.float32)
-    return tw.parse(SMALL, constants={"w": Constant((3,), f32, weight.copy)})
+    return tw.parse(
+        SMALL,
+        constants={"w": Constant((3,), f32, weight.copy), "q": Constant((5, 3), i4, PACKED.copy)},
+    )
 
 
 def _module() -> Any:
@@ -199,6 +239,20 @@ def test_a_long_grid_is_folded(page):
         return found;
     }"""
     assert page.run(script, f"{ORIGIN}/small") == [True] * 6
+
+
+def test_packed_weights(page):
+    script = """async (url, inputs) => {
+        const model = await small.load(url);
+        const found = await lists(await model.packed(arrays(inputs)));
+        model.close();
+        return found;
+    }"""
+    for rows in (0, 1, 7):
+        x = filled((rows, 5), rows)
+        (got,) = page.run(script, f"{ORIGIN}/small", given(x=x))
+        wanted = x @ PACKED.astype(np.float32)
+        np.testing.assert_allclose(array(got), wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_one_tensor_on_the_device_for_two_arguments(page):
@@ -346,6 +400,29 @@ def test_failed_checks_are_named(page):
         assert re.match(rf"ModelError 13 function 'gather', kernel 'gather': .*{bad}\b", text), text
     (got,) = page.run(CALL, "gather", given(x=x, at=at))
     assert got["data"] == [0, 4, 2]
+
+
+def test_a_state_is_refused_after_a_failed_check(page):
+    script = """async (url) => {
+        const model = await small.load(url);
+        const x = { data: Float32Array.of(5, 6, 7), shape: [3] };
+        const at = (...data) => ({ data: BigInt64Array.from(data, BigInt), shape: [2] });
+        const state = model.newState({});
+        await model.keep({ x, at: at(1, 2) }, state);
+        const refusals = [
+            await refusal(() => model.keep({ x, at: at(1, 3) }, state)),
+            await refusal(() => model.keep({ x, at: at(1, 2) }, state)),
+        ];
+        state.reset();
+        await model.keep({ x, at: at(0, 2) }, state);
+        const [last] = await lists(await state.get("last"));
+        model.close();
+        return [refusals, last.data];
+    }"""
+    refusals, last = page.run(script, f"{ORIGIN}/small")
+    assert re.match(r"ModelError 13 function 'keep', kernel '\w+': .*\b3\b", refusals[0]), refusals
+    assert re.match(r"ModelError 20 function 'keep': an earlier call failed", refusals[1]), refusals
+    assert last == [5, 7]
 
 
 def test_concurrent_calls_run_one_after_another(page):
@@ -590,6 +667,4 @@ def test_targets_and_kinds_must_fit(program, tmp_path):
 def test_reserved_names_are_refused(tmp_path):
     text = SMALL.replace("def count", "def upload")
     with pytest.raises(ExportError, match=r"function name 'upload' is reserved"):
-        tw.export(
-            tw.parse(text, constants={"w": _small().constants["w"]}), tmp_path / "made", kind="web"
-        )
+        tw.export(tw.parse(text, constants=_small().constants), tmp_path / "made", kind="web")
