@@ -104,6 +104,8 @@ class BuildOptions:
     sized_by_runtime : bool
         Reserve scratch for the threads that the runtime table states at each call, unless the
         target has a number of threads. Otherwise for the cores of this machine.
+    host : Target, optional
+        The CPU that runs the host flow; by default that of the target, or this machine for a GPU.
     """
 
     debug: bool = False
@@ -115,6 +117,7 @@ class BuildOptions:
     steps: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     log: BuildLog = field(default_factory=BuildLog)
     sized_by_runtime: bool = False
+    host: Target | None = None
 
     def __post_init__(self) -> None:
         """Check the types and ranges of the values.
@@ -180,9 +183,9 @@ def _invalid(name: str, value: object, expected: str, usage: str) -> CompileOpti
     )
 
 
-def _host_text(flows: tuple[FlowFunctions, ...], target: Target) -> str:
+def _host_text(flows: tuple[FlowFunctions, ...], host: Target) -> str:
     functions = [lower_host(f) for flow in flows for f in flow.functions]
-    return emit_module(functions, host_target(target))
+    return emit_module(functions, host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +244,7 @@ def _build(
     module: Module, target: Target, options: BuildOptions, pool: WorkerPool
 ) -> tuple[Artifact, int]:
     entries = tuple(plan_memory(module, f) for f in module.graphs)
-    threads = _threads(target, options)
+    threads, host = _threads(target, options), options.host or host_target(target)
 
     def compiled(name: str, ready: int, total: int) -> None:
         options.report(LOWERED + (1 - LOWERED) * ready / total, f"compiled {name}")
@@ -255,9 +258,9 @@ def _build(
             flows = tuple(
                 lower_to_host(module, f, lowered.kernels, threads, target) for f in entries
             )
-            texts = {**lowered.texts, "": _host_text(flows, target)}
+            texts = {**lowered.texts, "": _host_text(flows, host)}
         with options.log.phase("code generation") as phase:
-            objects.add(host_job(texts[""], target))
+            objects.add(host_job(texts[""], host))
             result = objects.finish(compiled, options.log)
             if not result.compiled:
                 options.report(1.0, "all objects from the cache")
@@ -331,7 +334,8 @@ def _module_key(module: Module, target: Target, options: BuildOptions) -> str:
     threads = _threads(target, options)
     steps = sorted(options.steps.items()) if target.kind == "simt" else []
     return DiskCache.key(
-        f"module {source_version()}; {target_key(target)}; {threads} {options.debug}".encode(),
+        f"module {source_version()}; {target_key(target)}; {threads} {options.debug}; "
+        f"{options.host}".encode(),
         json.dumps(steps).encode(),
         str(target).encode(),
         structural_hash(module).encode(),

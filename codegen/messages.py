@@ -158,6 +158,10 @@ class Message(Enum):
     DEVICE_OPERATION = Code.INTERNAL, "device operation '{operation}' failed{values}"
     STOPPED = Code.INTERNAL, "the call was stopped in loop '{loop}'"
     LAUNCH = Code.INTERNAL, "launch of kernel '{kernel}' failed with device error {actual}"
+    BINDING_LIMIT = (
+        Code.SIZE,
+        "an argument of kernel '{kernel}' has {bytes} bytes; a shader can access {limit} bytes",
+    )
     GRID = (
         Code.INTERNAL,
         "grid dimension {axis} has {actual} thread blocks, expected at most {expected}",

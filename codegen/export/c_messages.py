@@ -23,6 +23,7 @@ IN_C: Final = (
     Message.NULL_RESULT, Message.BOUND, Message.FACT, Message.CHECK, Message.DIVISOR,
     Message.NEGATIVE_SIZE, Message.OVERFLOW, Message.MEMORY, Message.BOUNDS, Message.RANGE,
     Message.RANGE_BELOW, Message.RANGE_UNSIGNED, Message.KERNEL, Message.UNKNOWN, Message.CANCELED,
+    Message.GRID, Message.DEVICE_OPERATION,
     Message.NULL_MODEL, Message.NULL_OUTPUT, Message.NULL_RUNTIME,
     Message.ALLOC_ALIGNMENT, Message.RUNTIME_SIZE, Message.RUNTIME_FIELDS,
     Message.NULL_ALLOCATOR, Message.RUNTIME_VERSION, Message.RUNTIME_FLAGS, Message.THREADS,
@@ -31,6 +32,8 @@ IN_C: Final = (
     Message.ARENA_LIMIT, Message.WORKSPACE,
 )  # fmt: skip
 """The messages that libraries write themselves."""
+OF_WEBGPU: Final = (Message.LAUNCH, Message.BINDING_LIMIT)
+"""The messages that models for WebGPU also write."""
 OF_STATES: Final = (
     Message.NULL_STATE, Message.OTHER_STATE, Message.BUSY_STATE, Message.FAILED_STATE,
     Message.STATE_SIZE,
@@ -54,8 +57,15 @@ IN_JAVASCRIPT: Final = (
     Message.LIBRARY_VERSION, Message.CLOSED, Message.ALLOCATION, Message.OTHER_STATE,
 )  # fmt: skip
 """The messages that the JavaScript loader raises before it calls the module."""
+ON_PAGES: Final = (
+    Message.UNKNOWN_ARGUMENT, Message.MISSING_ARGUMENT, Message.ARGUMENT_TYPE,
+    Message.INTEGER_RANGE, Message.DTYPE, Message.ALIAS, Message.NEGATIVE_DIMENSION,
+    Message.INVALID_DIMENSION, Message.DATA_LENGTH, Message.CLOSED, Message.ALLOCATION,
+    Message.OTHER_STATE,
+)  # fmt: skip
+"""The messages that the loader of a model for WebGPU raises, whose arguments have names."""
 _NUMBERS: Final = frozenset(
-    {"expected", "actual", "bytes", "dim", "index", "code", "first", "second"}
+    {"expected", "actual", "bytes", "limit", "dim", "index", "code", "first", "second"}
 )
 _OF_TENSOR: Final = frozenset({"shape", "strides", "actual_dtype", "actual_device", "result_shape"})
 _OF_FAILURE: Final = frozenset({"term", "values"})
@@ -66,11 +76,13 @@ def c_text(text: str) -> str:
     return json.dumps(text.encode("ascii", "backslashreplace").decode())
 
 
-def c_functions(*, state: bool = False, destinations: bool = False) -> Iterator[str]:
+def c_functions(
+    *, state: bool = False, destinations: bool = False, web: bool = False
+) -> Iterator[str]:
     """Yield a C function per location and message.
 
     Those of states are only for models with state, those of ``destinations`` only for libraries
-    whose callers provide outputs.
+    whose callers provide outputs, and those of ``web`` only for models on the GPU of a page.
 
     ``put_in_function(w, ...)`` writes a location. ``fail_rank(w, ...)`` writes a message and its
     code, which it returns. The fields of the template are the parameters, in order.
@@ -81,8 +93,8 @@ def c_functions(*, state: bool = False, destinations: bool = False) -> Iterator[
         head, lines = _function(template)
         body = "\n".join(f"  put{line};" for line in lines).replace("&w", "w")
         yield f"static void put_{name}(tw_writer *w, {head}) {{\n{body}\n}}"
-    extra = (*(OF_STATES if state else ()), *(OF_DESTINATIONS if destinations else ()))
-    for message in (*IN_C, *extra):
+    parts = (state, OF_STATES), (destinations, OF_DESTINATIONS), (web, OF_WEBGPU)
+    for message in (*IN_C, *(m for used, messages in parts if used for m in messages)):
         head, lines = _function(message.template)
         parameters = ", ".join(filter(None, ("tw_writer w", head)))
         body = "\n".join(f"  put{line};" for line in lines)

@@ -24,17 +24,23 @@ def check_gpu(kind: str, target: Target) -> None:
     Raises
     ------
     ExportError
-        If the kind is for GPUs and the target is not, or the reverse.
+        If the kind is for CUDA, WebGPU, or CPUs, and the target is another one.
     """
     if kind in GPU_KINDS and target.kind != "cuda":
         raise ExportError(
             f"kind {kind!r} requires a CUDA target, got {target}",
             hint='use target=Target("cuda", arch="sm_80") or kind="shared"',
         )
-    if kind not in GPU_KINDS and target.is_gpu:
+    if kind == "web":
+        if target.kind != "webgpu":
+            raise ExportError(
+                f"kind 'web' requires target 'webgpu', got {target}", hint='use target="webgpu"'
+            )
+    elif kind not in GPU_KINDS and target.is_gpu:
+        kinds = {"cuda": 'use kind="ptx" or kind="cubin"', "webgpu": 'use kind="web"'}
         raise ExportError(
             f"kind {kind!r} requires a CPU target, got {target}",
-            hint='use kind="ptx" or kind="cubin"' if target.kind == "cuda" else 'use target="cpu"',
+            hint=kinds.get(target.kind, 'use target="cpu"'),
         )
 
 

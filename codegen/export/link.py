@@ -147,12 +147,17 @@ def link_shared(
     script.unlink()
 
 
-def link_wasm(objects: Sequence[Path], made: Path, exported: Sequence[str]) -> None:
-    """Link objects into a WebAssembly module that imports nothing and exports its memory."""
+def link_wasm(objects: Sequence[Path], made: Path, exported: Sequence[str], most: int = 0) -> None:
+    """Link objects into a WebAssembly module that exports its memory, of at most ``most`` bytes.
+
+    It imports the functions that its objects declare as imported. 0 means that the memory is not
+    limited.
+    """
     run_linker(
         [
             "wasm-ld", "--no-entry", "--export-memory", "--stack-first", "-z", "stack-size=1048576",
-            "--strip-all", "--gc-sections", *(f"--export={name}" for name in exported),
+            "--strip-all", "--gc-sections", *((f"--max-memory={most}",) if most else ()),
+            *(f"--export={name}" for name in exported),
             "-o", str(made), *map(str, objects),
         ]
     )  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ..entry_names import public_name
 from ..manifest import FunctionSpec, ParamSpec
 from .states import States
+from .web_tables import WebShader
 from .weights import Weights
 
 
@@ -16,7 +17,8 @@ class Model:
 
     ``functions`` are in the order of the tables. ``features`` are the processor features that the
     library requires. ``threads`` is the largest number of threads of a runtime. ``states``
-    are the parameters that a call takes from a state instead of arguments.
+    are the parameters that a call takes from a state instead of arguments. ``shaders`` are the
+    kernels of a model for WebGPU; None for other models.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Model:
     features: tuple[str, ...]
     threads: int
     states: States = field(default_factory=States)
+    shaders: tuple[WebShader, ...] | None = None
 
     @property
     def public(self) -> tuple[FunctionSpec, ...]:

@@ -53,11 +53,27 @@ from .public_symbols import check_symbols, public_symbols
 from .states import RESERVED, states_of
 from .symbols import rename
 from .tables import assumptions, header_text, inner_source, model_source
+from .typescript import typescript
+from .web import (
+    HOST as WEB_HOST,
+    MOST_MEMORY,
+    RESERVED as OF_PAGES,
+    check_web,
+    loader_text,
+    part_of as loader_part,
+    shader_text,
+)
+from .web_tables import web_shaders
 from .weights import write_weights
 
 DEBUG: Final = ("symbols", "none")
-KINDS: Final = ("shared", "static", "object", "ptx", "cubin", "wasm")
-LIBRARIES: Final = {"shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o", "wasm": "{}.wasm"}
+KINDS: Final = ("shared", "static", "object", "ptx", "cubin", "wasm", "web")
+MODULES: Final = ("wasm", "web")
+"""The kinds whose library is a WebAssembly module."""
+LIBRARIES: Final = {
+    "shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o", "wasm": "{}.wasm",
+    "web": "{}.wasm",
+}  # fmt: skip
 """The file names of the libraries by kind."""
 
 
@@ -116,12 +132,15 @@ def export(
         The output directory, which is created atomically. It must not exist unless ``force`` is
         set.
     target : str or Target, optional
-        The target to compile for; by default that of the program, else the host CPU.
+        The target to compile for; by default that of the program, else ``"webgpu"`` for kind
+        ``"web"``, else the host CPU.
     kind : str
         ``"shared"``: a shared library, a Python loader, a C header, weights and a manifest.
         ``"static"``, ``"object"``: a static library or one object file instead of the first two.
-        ``"wasm"``: a WebAssembly module with SIMD and a JavaScript loader. ``"ptx"``, ``"cubin"``:
-        GPU kernels, and a manifest with their launch parameters.
+        ``"wasm"``: a WebAssembly module with SIMD and a JavaScript loader. ``"web"``, for target
+        ``"webgpu"``: WGSL shaders, the host flow as a WebAssembly module, and an ES module with
+        TypeScript types that runs them in browsers. ``"ptx"``, ``"cubin"``: GPU kernels, and a
+        manifest with their launch parameters.
     name : str
         The prefix of all files and C functions.
     force : bool
@@ -155,8 +174,11 @@ def export(
     """
     _check(kind, name, debug)
     module, made = module_of(program), output_path(directory)
-    resolved = _for_kind(program_target(program, target), kind)
-    packed = kind not in GPU_KINDS and packs(weights, kind, with_level(resolved))
+    given = "webgpu" if kind == "web" and target is None else target
+    resolved = _for_kind(program_target(program, given), kind)
+    packed = kind not in GPU_KINDS and packs(
+        weights, kind, WEB_HOST if kind == "web" else with_level(resolved)
+    )
     form = _Form(kind, name, debug, packed)
     if kind not in GPU_KINDS:
         linker()  # reported before the program is compiled
@@ -194,6 +216,8 @@ def _for_kind(target: Target, kind: str) -> Target:
         features = target.features if target.arch else ()
         return replace(target, arch="wasm32", features=features, threads=1)
     check_gpu(kind, target)
+    if kind == "web":
+        return replace(target, threads=0)
     if (target.arch == "wasm32") != (kind == "wasm"):
         raise ExportError(
             f"{target} cannot be exported as {kind!r}",
@@ -209,9 +233,12 @@ def _write(
     form: _Form,
     report: Report,
 ) -> None:
-    kind, name, ready = form.kind, form.name, with_level(target)
-    options = BuildOptions(progress=part_of(report, 0.0, 0.9), sized_by_runtime=True)
-    artifact, _ = compile_artifact(module, ready, options)
+    kind, name, web = form.kind, form.name, form.kind == "web"
+    ready = WEB_HOST if web else with_level(target)
+    options = BuildOptions(
+        progress=part_of(report, 0.0, 0.9), sized_by_runtime=True, host=ready if web else None
+    )
+    artifact, _ = compile_artifact(module, target if web else ready, options)
     functions = _functions(artifact)
     _check_devices(functions)
     constants = {**module.constants, **artifact.constants}
@@ -222,11 +249,15 @@ def _write(
     states = states_of(public)
     if states.params:
         check_functions((public_name(f.name) for f in public), RESERVED)
+    if web:
+        check_functions((public_name(f.name) for f in public), OF_PAGES)
+        check_web(functions)
     read = _constants(constants, functions)
     weights = write_weights(folder / f"{name}.safetensors", read, packed=form.packed)
     threads = artifact.threads or MOST_THREADS
-    model = Model(name, functions, weights, needed_features(ready), threads, states)
-    (folder / f"{name}.h").write_text(header_text(model, wasm=kind == "wasm"), encoding="utf-8")
+    shaders = web_shaders(artifact) if web else None
+    model = Model(name, functions, weights, needed_features(ready), threads, states, shaders)
+    (folder / f"{name}.h").write_text(header_text(model, wasm=kind in MODULES), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
     library = folder / LIBRARIES[kind].format(name)
     if kind == "shared":
@@ -236,15 +267,32 @@ def _write(
     if kind == "wasm":
         (folder / f"{name}.mjs").write_text(_javascript(model), encoding="utf-8")
     report(0.9, "linking")
-    source = model_source(model, wasm=kind == "wasm", pool=kind == "shared")
-    inner = inner_source(model, wasm=kind == "wasm", pool=kind == "shared")
-    check_symbols(model, inner, artifact.objects if kind == "wasm" else ())
-    shim = compile_shim(source, folder, ready, visible=kind in ("shared", "wasm"))
+    wasm = kind in MODULES
+    source = model_source(model, wasm=wasm, pool=kind == "shared")
+    inner = inner_source(model, wasm=wasm, pool=kind == "shared")
+    check_symbols(model, inner, artifact.objects if wasm else ())
+    shim = compile_shim(source, folder, ready, visible=wasm or kind == "shared")
     parts = {**artifact.objects, "support": rtlib_object_code(ready), "shim": shim.read_bytes()}
     shim.unlink()
     _link(parts, library, ready, (form, model))
-    _write_manifest(folder, model, ready, form)
+    if web:
+        _write_page(folder, model, target)
+    _write_manifest(folder, model, target if web else ready, form)
     report(1.0, "written")
+
+
+def _write_page(folder: Path, model: Model, target: Target) -> None:
+    """Write the files of a page, and remove those that only C files include."""
+    name = model.name
+    texts = {
+        f"{name}.mjs": loader_text(model, target, _function_facts(model), _values()),
+        f"{name}.d.mts": typescript(model),
+        f"{name}.wgsl": shader_text(model.shaders or ()),
+    }
+    for file, text in texts.items():
+        (folder / file).write_text(text, encoding="utf-8")
+    for header in (f"{name}.h", "tilewright.h"):
+        (folder / header).unlink()
 
 
 def _check_devices(functions: Sequence[FunctionSpec]) -> None:
@@ -264,7 +312,7 @@ def _link(
     """Link the library; internal symbols become unique, so that models do not conflict."""
     (form, model), kind = made, made[0].kind
     visible = public_symbols(model, kind)
-    own = parts if kind == "wasm" else rename(parts, model.name, {"shim": visible})
+    own = parts if kind in MODULES else rename(parts, model.name, {"shim": visible})
     with tempfile.TemporaryDirectory() as work:
         objects = write_objects(own, Path(work))
         match kind:
@@ -274,6 +322,8 @@ def _link(
                 archive(objects, library)
             case "wasm":
                 link_wasm(objects, library, visible)
+            case "web":
+                link_wasm(objects, library, visible, MOST_MEMORY)
             case _:
                 join(objects, library)
 
@@ -323,12 +373,16 @@ def _dtype_facts() -> Json:
 def _javascript(model: Model) -> str:
     """Return the JavaScript loader of a WebAssembly module."""
     facts = json.dumps(_function_facts(model), indent=1)
-    text = (NATIVE / "loader.mjs").read_text(encoding="utf-8")
+    text = (NATIVE / "loader.mjs").read_text(encoding="utf-8").replace("// @VALUES@", _values())
     text = text.replace("@MESSAGES@", loader_table(IN_JAVASCRIPT))
     states = json.dumps(model.states.facts())
     text = text.replace("@FUNCTIONS@", facts).replace("@STATES@", states)
-    text = text.replace("@DTYPES@", json.dumps(_dtype_facts()))
     return text.replace("@NAME@", model.name)
+
+
+def _values() -> str:
+    """Return the part of the JavaScript loaders that converts and checks arguments."""
+    return loader_part("values.mjs").replace("@DTYPES@", json.dumps(_dtype_facts()))
 
 
 def _function_facts(model: Model) -> list[Json]:

@@ -41,7 +41,7 @@ def packs(weights: str, kind: str, target: Target) -> bool:
     if weights == "plain":
         return False
     try:
-        if kind == "wasm":
+        if kind in ("wasm", "web"):
             raise ExportError("code for WebAssembly does not run in this process")
         require_runnable(target)
     except TilewrightError as error:

@@ -17,6 +17,20 @@ _OWN: Final = ("abi_version", "open", "close", "live_models", "live_results", "t
 _OF_KIND: Final = {
     "shared": ("pool_parallel", "pool_close", "python_call", "python_number", "python_runtime"),
     "wasm": ("alloc", "free", "release", "start"),
+    "web": (
+        "alloc",
+        "free",
+        "release",
+        "limits",
+        "take",
+        "drop",
+        "buffer",
+        "offset",
+        "weight",
+        "verify",
+        "open_on_device",
+        "explain",
+    ),
 }
 _INCLUDED: Final = re.compile(r'^#include "(\w+\.c)"$', re.MULTILINE)
 _IGNORED: Final = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
@@ -25,9 +39,10 @@ _IGNORED: Final = re.compile(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 def public_symbols(model: Model, kind: str) -> tuple[str, ...]:
     """Return the symbols that a library of a kind exports."""
-    of_states = (
-        sorted(n for n in OF_STATES if n.startswith("state_")) if model.states.params else ()
-    )
+    of_states = sorted(n for n in OF_STATES if n.startswith("state_"))
+    of_states = [*of_states, *(("state_fail",) if kind == "web" else ())]
+    if not model.states.params:
+        of_states = []
     own = (*_OWN, *_OF_KIND.get(kind, ()), *of_states)
     functions = [symbol_of(model, f) for f in model.public]
     if kind != "wasm":

@@ -16,6 +16,7 @@ from .c_messages import c_functions, c_text
 from .destinations import destination_prototypes, operand_lines, output_table, public_destinations
 from .model import Model, passed_params, symbol_of, takes_state, written_results
 from .states import state_functions, state_prototypes, state_tables
+from .web_tables import web_tables
 
 _SITES: Final = (
     "argument", "dimension", "stride", "bound", "fact", "alias", "check", "negative", "overflow",
@@ -93,18 +94,24 @@ def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         *((f"#define TW_STATE {model.name}_state",) if model.states.params else ()),
         *_defines(model),
         _TYPES,
+        *(() if model.shaders is None else web_tables(model.shaders, model.functions)),
         *_tables(model),
         _EQUAL_TEXT,
         '#include "processor.c"',
         '#include "sha256.c"',
         '#include "messages.c"',
-        *c_functions(state=bool(model.states.params), destinations=not wasm),
+        *c_functions(
+            state=bool(model.states.params),
+            destinations=not wasm,
+            web=model.shaders is not None,
+        ),
         *(() if wasm else ("#define DESTINATIONS",)),
         '#include "shim.c"',
         '#include "memory.c"',
         *_state_parts(model),
         *(() if wasm else ('#include "destinations.c"',)),
         *(('#include "wasm.c"',) if wasm else ()),
+        *(('#include "web.c"',) if model.shaders is not None else ()),
         *(('#include "pool.c"', '#include "python.c"') if pool else ()),
     ]
     return "\n".join(parts)

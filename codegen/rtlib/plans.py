@@ -200,7 +200,8 @@ def set_capacities(table: Ptr, sizes: Ptr, base: Ptr, capacities: Ptr) -> None:
     """Compute capacities: the sizes, with room for the storages that differ from ``base``.
 
     Each of these gets a quarter of its size and an equal part of ``SLACK``. So the peak of the
-    capacities is at most a quarter and ``SLACK`` bytes above the peak of the sizes.
+    capacities is at most a quarter and ``SLACK`` bytes above the peak of the sizes. If the sizes
+    are multiples of ``SMALL_STEP``, the capacities are, too: WebGPU binds ranges of such bytes.
     """
     part = 0
     if base != NULL:
@@ -210,7 +211,10 @@ def set_capacities(table: Ptr, sizes: Ptr, base: Ptr, capacities: Ptr) -> None:
         room = 0
         if base != NULL:  # noqa: SIM102  # `and` evaluates both operands
             if load_i64(base, 8 * k) != size:
-                room = (size // 4 + part) // layout.ALIGNMENT * layout.ALIGNMENT
+                unit = layout.ALIGNMENT
+                if size % SMALL_STEP == 0:
+                    unit = SMALL_STEP
+                room = (size // 4 + part) // unit * unit
         store_i64(capacities, 8 * k, size + room)
 
 

@@ -27,7 +27,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kind",
         default="shared",
-        help="shared, static, object, ptx, cubin, or wasm (default: shared)",
+        help="shared, static, object, ptx, cubin, wasm, or web (default: shared)",
     )
     parser.add_argument(
         "--name",

@@ -110,22 +110,57 @@ static int sha_is_native(void) { return 0; }
 #define sha_blocks_native sha_blocks_plain
 #endif
 
+/* The sha256 of data that is added in parts. */
+typedef struct {
+  uint32_t state[8];
+  unsigned char rest[64];
+  int64_t bytes;
+} sha_digest;
+
+static void sha_begin(sha_digest *d) {
+  static const uint32_t initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  for (int k = 0; k < 8; k++) d->state[k] = initial[k];
+  d->bytes = 0;
+}
+
+/* In parts, because WebAssembly engines use optimized code only from the next call on. */
+static void sha_blocks(sha_digest *d, const unsigned char *data, int64_t blocks) {
+  void (*run)(uint32_t *, const unsigned char *, int64_t) =
+      sha_is_native() ? sha_blocks_native : sha_blocks_plain;
+  for (int64_t k = 0; k < blocks; k += SHA_PART)
+    run(d->state, data + 64 * k, blocks - k < SHA_PART ? blocks - k : SHA_PART);
+}
+
+static void sha_add(sha_digest *d, const unsigned char *data, int64_t bytes) {
+  int64_t used = d->bytes % 64;
+  d->bytes += bytes;
+  if (used) {
+    for (; bytes && used < 64; bytes--) d->rest[used++] = *data++;
+    if (used < 64) return;
+    sha_blocks(d, d->rest, 1);
+  }
+  sha_blocks(d, data, bytes / 64);
+  for (int64_t k = 0; k < bytes % 64; k++) d->rest[k] = data[bytes / 64 * 64 + k];
+}
+
+/* Return whether the sha256 of the added data is the expected one. */
+static int sha_matches(sha_digest *d, const unsigned char *expected) {
+  unsigned char tail[128];
+  int64_t rest = d->bytes % 64, end = rest < 56 ? 64 : 128;
+  for (int64_t k = 0; k < end; k++) tail[k] = k < rest ? d->rest[k] : 0;
+  tail[rest] = 0x80;
+  for (int k = 0; k < 8; k++) tail[end - 1 - k] = (unsigned char)((uint64_t)d->bytes * 8 >> 8 * k);
+  sha_blocks(d, tail, end / 64);
+  uint32_t differing = 0;
+  for (int k = 0; k < 32; k++) differing |= (d->state[k / 4] >> (24 - k % 4 * 8) & 255) ^ expected[k];
+  return !differing;
+}
+
 /* Return whether the sha256 of the data is the expected one. */
 static int has_digest(const unsigned char *data, int64_t bytes, const unsigned char *expected) {
-  uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  unsigned char tail[128];
-  int64_t whole = bytes / 64, rest = bytes % 64, end = rest < 56 ? 64 : 128;
-  for (int64_t k = 0; k < end; k++) tail[k] = k < rest ? data[64 * whole + k] : 0;
-  tail[rest] = 0x80;
-  for (int k = 0; k < 8; k++) tail[end - 1 - k] = (unsigned char)((uint64_t)bytes * 8 >> 8 * k);
-  void (*blocks)(uint32_t *, const unsigned char *, int64_t) =
-      sha_is_native() ? sha_blocks_native : sha_blocks_plain;
-  /* In parts, because WebAssembly engines use optimized code only from the next call on. */
-  for (int64_t k = 0; k < whole; k += SHA_PART)
-    blocks(state, data + 64 * k, whole - k < SHA_PART ? whole - k : SHA_PART);
-  blocks(state, tail, end / 64);
-  uint32_t differing = 0;
-  for (int k = 0; k < 32; k++) differing |= (state[k / 4] >> (24 - k % 4 * 8) & 255) ^ expected[k];
-  return !differing;
+  sha_digest d;
+  sha_begin(&d);
+  sha_add(&d, data, bytes);
+  return sha_matches(&d, expected);
 }

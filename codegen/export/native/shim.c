@@ -93,6 +93,21 @@ static int32_t no_library(void *context, void *entry, void *operands, int64_t co
   return -1;
 }
 
+#ifdef TW_WEB /* tensors are in buffers of WebGPU; web.c defines these */
+static void web_fill_table(uint64_t *table);
+static uint64_t web_handles_of(int32_t function);
+static uint32_t web_take(int64_t bytes);
+static void web_drop(uint64_t address);
+static void web_set(void *to, uint64_t from, int64_t bytes);
+static uint64_t web_weights[CONSTANTS + 1];
+COLD static int32_t web_explain(tw_writer w, const tw_failure *failure);
+#define WEIGHT(weights, index) web_weights[index]
+enum { ELEMENTS_UNIT = 256, ELEMENTS_DEVICE = 15 };
+#else
+#define WEIGHT(weights, index) WORD((weights) + constants[index].offset)
+enum { ELEMENTS_UNIT = 64, ELEMENTS_DEVICE = 1 };
+#endif
+
 extern void *tw_open_call(uint64_t *call);
 extern int32_t tw_copy_memory(void *context, void *target, void *source, int64_t bytes,
                               int64_t to, int64_t from, int64_t stream);
@@ -132,6 +147,9 @@ static void fill_table(TW_MODEL *model) {
   WORDS(table, TABLE_MEMORY) = WORD(model->memory);
   model->memory[MEMORY_LIMIT / 8] = model->runtime.arena_limit;
   model->memory[MEMORY_USED / 8] = 0;
+#ifdef TW_WEB
+  web_fill_table(table);
+#endif
 }
 
 COLD static tw_writer in_function(const tw_function *f, tw_error *error) {
@@ -197,6 +215,14 @@ static int32_t explain_program(tw_writer w, const tw_failure *failure) {
       return fail_overflow(w, text);
     case SITE_MEMORY:
       return fail_memory(w, number, text[0] ? text : "the arena");
+    case SITE_GRID:
+      return fail_grid(w, text, number, (int64_t)failure->numbers[1]);
+    case SITE_DEVICE:
+      return fail_device_operation(w, text, failure);
+#ifdef TW_WEB
+    case SITE_LAUNCH:
+      return web_explain(w, failure);
+#endif
     default:
       return fail_unknown(w, text, failure);
   }
@@ -356,6 +382,7 @@ static int32_t check_call(TW_MODEL *model, tw_error *error) {
   return model ? TW_OK : fail_null_model(begin(error));
 }
 
+#ifndef TW_WEB
 static int32_t check_weights(const unsigned char *weights, int64_t bytes, int trusted,
                              tw_error *error) {
   if (!CONSTANTS && !bytes) return TW_OK;
@@ -368,6 +395,7 @@ static int32_t check_weights(const unsigned char *weights, int64_t bytes, int tr
     return fail_weights_digest(begin(error));
   return TW_OK;
 }
+#endif
 
 /* Free the memory of workspaces that no call uses, until at most keep bytes are in use. */
 static void trim(TW_MODEL *model, int64_t keep) {
@@ -407,9 +435,9 @@ static int32_t prepare(TW_MODEL *model, const unsigned char *weights, tw_error *
     int32_t number = order[at];
     const tw_function *f = &functions[number];
     for (int32_t k = 0; k < f->constant_count; k++) {
-      const tw_constant *c = &constants[f->constants[k]];
+      int32_t constant = f->constants[k], made = constants[constant].prepared;
       model->pointers[number][k] =
-          c->prepared < 0 ? WORD(weights + c->offset) : model->prepared[c->prepared]->tensor.data_word;
+          made < 0 ? WEIGHT(weights, constant) : model->prepared[made]->tensor.data_word;
     }
     if (f->prepares < 0) continue;
     uint64_t call[CALL_OPERANDS / 8 + MOST_RESULTS + 1];
@@ -465,8 +493,12 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   if (code) return code;
   const char *feature = missing_feature();
   if (feature) return fail_processor(begin(error), feature);
+#ifdef TW_WEB
+  (void)bytes; /* checked while they were copied to the device */
+#else
   code = check_weights(weights, bytes, runtime->flags & TW_TRUST_WEIGHTS, error);
   if (code) return code;
+#endif
   uint64_t misaligned = 0;
   TW_MODEL *model = take(runtime, sizeof *model, 64, &misaligned);
   if (!model) return fail_allocation(misaligned, error);
@@ -486,6 +518,9 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
       return fail_allocation(misaligned, error);
     }
     WORDS(model->instance[k], INSTANCE_CONSTANTS) = WORD(model->pointers[k]);
+#ifdef TW_WEB
+    WORDS(model->instance[k], INSTANCE_KERNELS) = web_handles_of(k);
+#endif
   }
   code = prepare(model, weights, error);
   if (code) {

@@ -34,19 +34,44 @@ static int64_t state_bytes(const TW_STATE *state, int32_t k) {
   return as_bytes(k, count);
 }
 
+/* The memory of the elements: allocate, free, and set it to a weight or, if that is 0, to zeros. */
+#ifdef TW_WEB
+static void *take_elements(TW_MODEL *model, int64_t bytes, uint64_t *misaligned) {
+  (void)model, (void)misaligned;
+  return ADDRESS(web_take(bytes));
+}
+
+static void free_elements(TW_MODEL *model, void *memory) {
+  (void)model;
+  web_drop(WORD(memory));
+}
+
+static void set_elements(void *to, uint64_t from, int64_t bytes) { web_set(to, from, bytes); }
+#else
+static void *take_elements(TW_MODEL *model, int64_t bytes, uint64_t *misaligned) {
+  return take(&model->runtime, bytes, ELEMENTS_UNIT, misaligned);
+}
+
+static void free_elements(TW_MODEL *model, void *memory) {
+  model->runtime.free(model->runtime.context, memory);
+}
+
+static void set_elements(unsigned char *to, uint64_t from, int64_t bytes) {
+  const unsigned char *source = ADDRESS(from);
+  for (int64_t j = 0; j < bytes; j++) to[j] = source ? source[j] : 0;
+}
+#endif
+
 static void set_initial(TW_STATE *state) {
   for (int32_t k = 0; k < STATES; k++) {
-    const tw_state_param *param = &state_params[k];
-    unsigned char *to = state->tensors[k].data;
-    int64_t bytes = state_bytes(state, k);
-    const unsigned char *from =
-        param->initial < 0 ? 0 : state->model->weights + constants[param->initial].offset;
-    for (int64_t j = 0; j < bytes; j++) to[j] = from ? from[j] : 0;
+    int32_t initial = state_params[k].initial;
+    uint64_t from = initial < 0 ? 0 : WEIGHT(state->model->weights, initial);
+    set_elements(state->tensors[k].data, from, state_bytes(state, k));
   }
   state->failed = 0;
 }
 
-/* Compute the shapes, and the bytes of all tensors; each begins at a multiple of 64 bytes. */
+/* Compute the shapes, and the bytes of all tensors; each begins at a multiple of ELEMENTS_UNIT bytes. */
 static int32_t measure_state(TW_STATE *state, const int64_t *sizes, int64_t *total,
                              tw_error *error) {
   for (int32_t k = 0; k < STATE_SYMBOLS; k++)
@@ -58,6 +83,7 @@ static int32_t measure_state(TW_STATE *state, const int64_t *sizes, int64_t *tot
     const tw_state_param *param = &state_params[k];
     tw_tensor *t = &state->tensors[k];
     *t = tw_describe(0, state->shapes[k], param->rank, (uint8_t)param->code, (uint8_t)param->bits);
+    t->device_type = ELEMENTS_DEVICE;
     int64_t count = element_bytes(k);
     for (int32_t axis = 0; axis < param->rank; axis++) {
       int64_t dim = state->shapes[k][axis];
@@ -66,7 +92,7 @@ static int32_t measure_state(TW_STATE *state, const int64_t *sizes, int64_t *tot
         return fail_too_many_elements(in_state(k, error), t);
       count *= dim;
     }
-    *total += (as_bytes(k, count) + 63) / 64 * 64;
+    *total += (as_bytes(k, count) + ELEMENTS_UNIT - 1) / ELEMENTS_UNIT * ELEMENTS_UNIT;
     if (*total > INT64_C(1) << 57) return fail_too_many_elements(in_state(k, error), t);
   }
   return TW_OK;
@@ -93,8 +119,8 @@ static int32_t create_state(TW_MODEL *model, const int64_t *sizes, TW_STATE **ou
   code = measure_state(state, sizes, &total, error);
   unsigned char *memory = 0;
   if (!code) {
-    memory = take(&model->runtime, total + 64, 64, &misaligned);
-    if (!memory) code = fail_state_memory(total + 64, misaligned, error);
+    memory = take_elements(model, total + ELEMENTS_UNIT, &misaligned);
+    if (!memory) code = fail_state_memory(total + ELEMENTS_UNIT, misaligned, error);
   }
   if (code) {
     model->runtime.free(model->runtime.context, state);
@@ -104,7 +130,7 @@ static int32_t create_state(TW_MODEL *model, const int64_t *sizes, TW_STATE **ou
   state->busy = 0;
   for (int32_t k = 0; k < STATES; k++) {
     state->tensors[k].data = memory;
-    memory += (state_bytes(state, k) + 63) / 64 * 64;
+    memory += (state_bytes(state, k) + ELEMENTS_UNIT - 1) / ELEMENTS_UNIT * ELEMENTS_UNIT;
   }
   set_initial(state);
   __atomic_add_fetch(&model->holders, 1, __ATOMIC_RELAXED);
@@ -114,7 +140,7 @@ static int32_t create_state(TW_MODEL *model, const int64_t *sizes, TW_STATE **ou
 
 static void destroy_state(TW_STATE *state) {
   TW_MODEL *model = state->model;
-  model->runtime.free(model->runtime.context, state->tensors[0].data);
+  free_elements(model, state->tensors[0].data);
   model->runtime.free(model->runtime.context, state);
   drop_model(model);
 }

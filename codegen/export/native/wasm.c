@@ -76,6 +76,7 @@ TW_EXPORT void NAMED(TW_NAME, free)(void *memory) { wasm_free(0, memory); }
 
 TW_EXPORT void NAMED(TW_NAME, release)(tw_result *result) { tw_release(result); }
 
+#ifndef TW_WEB
 /* Open the model with the allocator of the module; flags are those of a tw_runtime. */
 TW_EXPORT int32_t NAMED(TW_NAME, start)(const void *weights, int32_t bytes, int32_t flags,
                                         TW_MODEL **model, tw_error *error) {
@@ -83,3 +84,4 @@ TW_EXPORT int32_t NAMED(TW_NAME, start)(const void *weights, int32_t bytes, int3
   runtime.flags = (uint32_t)flags;
   return open_model(&runtime, weights, (uint32_t)bytes, model, error);
 }
+#endif

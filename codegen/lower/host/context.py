@@ -41,11 +41,15 @@ from ....ir.symbolic.traverse import postorder
 from ....ir.thread.function import LaunchGrid
 from ....target.gpus import THREAD
 from ....target.target import Target
+from ....target.webgpu import OFFSET_ALIGNMENT
 from ...manifest import CheckSite, LaunchSpec
 from ...rtlib import layout
 
 VECTOR_BYTES: Final = THREAD.vector_bits // 8
 """The size in bytes of the widest access of a GPU thread."""
+
+FETCH: Final = "fetch"
+"""The name of a copy of one element of a tensor to the host, which the call waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +270,11 @@ class HostContext:
         """The DLPack device type of the tensors."""
         return layout.DEVICE_TYPES.get(self.target.kind, layout.HOST)
 
+    @property
+    def unit(self) -> int:
+        """The bytes of which the sizes of storages are multiples, so that they start at them."""
+        return OFFSET_ALIGNMENT if self.target.kind == "webgpu" else layout.ALIGNMENT
+
     def alignment(self, dtype: DType) -> int:
         """Return the required alignment of a tensor in bytes.
 
@@ -279,7 +288,7 @@ class HostContext:
             return host.Read(width, data, integer(offset))
         word = self.local("word", "ptr")
         self.emit(host.Reserve(word, 8))
-        self.copy(word, host.Moved(data, integer(offset)), integer(size))
+        self.copy(word, host.Moved(data, integer(offset)), integer(size), site=FETCH)
         return host.Read(width, word, integer(0))
 
     def copy(
@@ -289,6 +298,8 @@ class HostContext:
         size: host.Value,
         devices: tuple[str, str] = (DEFAULT_DEVICE, DEFAULT_DEVICE),
         stream: int = 0,
+        *,
+        site: str = "copy",
     ) -> None:
         """Emit a copy between tensors; ``devices`` are those of the target and of the source."""
         if not self.remote and devices == (DEFAULT_DEVICE, DEFAULT_DEVICE):
@@ -299,7 +310,7 @@ class HostContext:
         args = (CALL, target, source, size, *numbers, integer(stream))
         self.emit(host.Invoke("tw_copy_between", args, code))
         fine = host.Comparison("eq", code, integer(0))
-        self.guard(fine, CheckSite("device", "copy", names=("code", "bytes")), code, size)
+        self.guard(fine, CheckSite("device", site, names=("code", "bytes")), code, size)
 
     def number(self, device: str) -> host.Value:
         """Return the number of a device in the runtime table; the call requires the device."""

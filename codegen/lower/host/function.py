@@ -317,8 +317,8 @@ def _make_plan(context: HostContext, memory: _MemoryLayout) -> None:
     block = context.assign("sizes", sizes, "ptr")
     for storage in memory.storages.arena:
         size = context.ready(storage.size, f"storage {storage.name}")
-        up = host.Arithmetic("add", size, integer(layout.ALIGNMENT - 1))
-        rounded = host.Arithmetic("and", up, integer(-layout.ALIGNMENT))
+        up = host.Arithmetic("add", size, integer(context.unit - 1))
+        rounded = host.Arithmetic("and", up, integer(-context.unit))
         context.emit(host.Write("i64", block, integer(8 * storage.slot), rounded))
     context.emit(host.Invoke("tw_make_plan", (CALL, SLOT, KEYS, _STORAGES), _PLAN))
     needed = host.Read("i64", SLOT, integer(layout.SLOT_NEEDED))

@@ -25,14 +25,20 @@ from tilewright.codegen.export.c_messages import (
     IN_C,
     IN_JAVASCRIPT,
     IN_PYTHON,
+    OF_WEBGPU,
+    ON_PAGES,
     c_functions,
     loader_table,
 )
 from tilewright.codegen.export.link import NATIVE
+from tilewright.codegen.export.web import PARTS
 from tilewright.codegen.messages import Message
 from tilewright.errors import TilewrightError
 
 from tests.codegen.export.test_shared import PROGRAMS
+
+PAGE = ("web.mjs", "values.mjs", *(f"web_{part}.mjs" for part in PARTS))
+"""The sources of the loader of models for WebGPU."""
 
 TEXT = """
 n = symbols("n", lower=0, upper=64)
@@ -356,9 +362,14 @@ def test_every_message_of_libraries_is_used_by_the_shim(message: Message) -> Non
     assert f"fail_{message.name.lower()}(" in sources + generated
 
 
-@pytest.mark.parametrize("message", IN_C, ids=lambda m: m.name)
+def test_every_message_of_models_for_webgpu_is_used() -> None:
+    source = (NATIVE / "web.c").read_text()
+    assert all(f"fail_{message.name.lower()}(" in source for message in OF_WEBGPU)
+
+
+@pytest.mark.parametrize("message", [*IN_C, *OF_WEBGPU], ids=lambda m: m.name)
 def test_c_functions_write_the_texts_of_the_templates(message: Message) -> None:
-    (function,) = (f for f in c_functions() if f" fail_{message.name.lower()}(" in f)
+    (function,) = (f for f in c_functions(web=True) if f" fail_{message.name.lower()}(" in f)
     literals = [json.loads(text) for text in re.findall(r'put\(&w, (".*")\);', function)]
     fields = re.findall(r"\(&w, (\w+)\);", function)
     parts = list(Formatter().parse(message.template))
@@ -368,14 +379,16 @@ def test_c_functions_write_the_texts_of_the_templates(message: Message) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "messages", "pattern"),
+    ("files", "messages", "pattern"),
     [
-        ("loader.py", IN_PYTHON, r'(?:_error|_text)\(\s*"(\w+)"'),
-        ("loader.mjs", IN_JAVASCRIPT, r'(?:failure|text)\("(\w+)"'),
+        (("loader.py",), IN_PYTHON, r'(?:_error|_text)\(\s*"(\w+)"'),
+        (("loader.mjs", "values.mjs"), IN_JAVASCRIPT, r'(?:failure|text)\("(\w+)"'),
+        (PAGE, ON_PAGES, r'(?:failure|text)\("(\w+)"'),
     ],
+    ids=["python", "javascript", "page"],
 )
 def test_loaders_contain_the_messages_that_they_use(
-    file: str, messages: tuple[Message, ...], pattern: str
+    files: tuple[str, ...], messages: tuple[Message, ...], pattern: str
 ) -> None:
-    used = set(re.findall(pattern, (NATIVE / file).read_text()))
+    used = set(re.findall(pattern, "".join((NATIVE / file).read_text() for file in files)))
     assert used == set(json.loads(loader_table(messages)))
