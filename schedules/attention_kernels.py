@@ -41,6 +41,7 @@ from ..ir.symbolic import (
     Expr,
     Facts,
     SymInt,
+    Var,
     as_expr,
     ceildiv,
     free_vars,
@@ -63,7 +64,8 @@ class _Kernel(ABC):
     def __init__(self, attention: Attention, name: str, block: int, facts: Facts) -> None:
         self.of, self._name, self._facts = attention, name, facts
         self.block = block
-        self._mint, self._taken = UidSource(), {name}
+        self._mint = UidSource()
+        self._taken = {name, *(v.name for v in _symbols(attention, facts))}
         self._params = {o: self._param(o) for o in attention.operands}
         shape = (*attention.outer, attention.queries, as_expr(attention.depth))
         self.out = self.buffer("out", shape)
@@ -157,6 +159,17 @@ class _Kernel(ABC):
         if (self.of.keys.lower or 0) > 0:
             return found
         return Where(Condition(self.of.keys <= 0), _ZERO, found)
+
+
+def _symbols(attention: Attention, facts: Facts) -> set[Var]:
+    """Return the symbols that a kernel may contain."""
+    infos = [operand_info(o) for o in attention.operands]
+    shapes = [info.shape or () for info in infos if isinstance(info, TensorInfo)]
+    offsets = [s.offset for s in attention.steps if isinstance(s, CausalStep)]
+    own = (*attention.outer, attention.queries, attention.keys, *offsets)
+    terms = [*own, *(d for shape in shapes for d in shape)]
+    of_facts = (v for fact in facts for v in fact.predicate.free)
+    return {*of_facts, *(v for term in terms for v in free_vars(term))}
 
 
 def _alloc(buffers: Sequence[Buffer], *body: Stmt) -> Stmt:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from ...ir.loop.nodes import PrimFunc
 from ...ir.symbolic import const_value
+from ..apply import apply, check
 from ..attention_kernels import ATTENTION
 from ..composite import composite
 from ..handles import BlockRef, FunctionRef, LoopRef
 from ..primitives.loops.fuse import Fuse
+from ..primitives.loops.parallel import Parallel
 from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
+from ..state import State
 
 
 def is_attention(function: PrimFunc) -> bool:
@@ -82,10 +85,12 @@ def schedule_attention(sch: Schedule, function: FunctionRef) -> None:
     for block in blocks:
         _vectorize(sch, block)
     outer = _shared(sch, blocks)
-    if len(outer) > 1 and not sch.check(Fuse(outer)):
-        outer = (sch.fuse(*outer),)
-    if outer and const_value(sch.state.loop(outer[0]).extent) != 1:
-        sch.parallel(outer[0])
+    for count in range(len(outer), 0, -1):
+        if _runs_in_parallel(sch.state, outer[:count]):
+            loop = sch.fuse(*outer[:count]) if count > 1 else outer[0]
+            if const_value(sch.state.loop(loop).extent) != 1:
+                sch.parallel(loop)
+            return
 
 
 def _vectorize(sch: Schedule, block: BlockRef) -> None:
@@ -102,3 +107,17 @@ def _shared(sch: Schedule, blocks: tuple[BlockRef, ...]) -> tuple[LoopRef, ...]:
     """Return the loops around all blocks, outermost first."""
     nests = [sch.get_loops(block) for block in blocks]
     return tuple(x for x in nests[0] if all(x in nest for nest in nests))
+
+
+def _runs_in_parallel(state: State, loops: tuple[LoopRef, ...]) -> bool:
+    """Return whether the iterations of loops, fused into one, are proved to be independent."""
+    if len(loops) > 1:
+        fuse = Fuse(loops)
+        if check(state, fuse):
+            return False
+        applied = apply(state, fuse)
+        state, (fused, *_) = applied.state, applied.results
+        if not isinstance(fused, LoopRef):
+            raise TypeError("fuse returns a loop")
+        loops = (fused,)
+    return not check(state, Parallel(loops[0]))

@@ -356,3 +356,32 @@ def test_a_trace_with_the_rule_replays():
         again = tw.Schedule(program("causal"), CPU)
         again.replay(trace)
         assert str(again.module) == str(sch.module)
+
+
+NAMED = """
+batch, lane, key = symbols("batch lane key", lower=0)
+
+@graph_func
+def main(q: Tensor[(batch, 2, lane, 5), f32], k: Tensor[(batch, 2, key, 5), f32], v: Tensor[(batch, 2, key, 3), f32]):
+    t = permute_dims(k, axes=(0, 1, 3, 2))
+    s = matmul(q, t)
+    x = multiply(s, 0.5)
+    p = softmax(x)
+    y = matmul(p, v)
+    return y
+"""  # noqa: E501
+
+
+def test_symbols_may_have_the_names_of_loops():
+    module = tw.parse(NAMED)
+    lowered = fused(module)
+    tw.parse(str(lowered.module))
+    exe = tw.compile(module, tw.Target("cpu", threads=2))
+    rng = np.random.default_rng(7)
+    for n, m in ((1, 1), (20, 7)):
+        arrays = [
+            rng.normal(0, 1, (3, 2, x, w)).astype(np.float32) for x, w in ((n, 5), (m, 5), (m, 3))
+        ]
+        flat = [a.reshape(6, *a.shape[2:]) for a in arrays]
+        for found in (exe(*arrays), result(lowered.module, arrays)):
+            check(np.asarray(found).reshape(6, n, 3), "plain", flat)
