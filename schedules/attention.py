@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..ir.dtype import f32
@@ -125,6 +125,8 @@ class Attention:
         The steps from scores to the operand of the softmax, in order.
     zero_rows : bool
         Whether the result for a query without keys is 0; otherwise, it is NaN.
+    inner : tuple of Value
+        The scores and weights, which the kernel does not store.
     """
 
     outer: tuple[Expr, ...]
@@ -137,6 +139,7 @@ class Attention:
     value: Source
     steps: tuple[ScoreStep | CausalStep, ...]
     zero_rows: bool
+    inner: tuple[Value, ...] = ()
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -171,15 +174,20 @@ class Recognition:
         zero_rows = attributes.get("masked_rows", "nan") == "zero"
         steps: list[ScoreStep | CausalStep] = []
         operand = weights.args[0]
+        inner: list[Operand] = [product.args[0], operand]
         while (step := self._step(operand, scores)) is not None:
-            found, operand = step
-            steps.insert(0, found)
+            one, operand = step
+            steps.insert(0, one)
+            inner.append(operand)
         first = self._inner(operand, "matmul")
         if first is None or first.attributes or _shape(operand) != scores:
             return None
         if not all(map(self._is_complete, (first, weights, product))):
             return None
-        return self._made(binding, (*first.args, product.args[1]), scores, tuple(steps), zero_rows)
+        operands = (*first.args, product.args[1])
+        found = self._made(binding, operands, scores, tuple(steps), zero_rows)
+        values = tuple(v for v in inner if isinstance(v, Value))
+        return None if found is None else replace(found, inner=values)
 
     def _made(
         self,

@@ -54,8 +54,13 @@ def test_a_shared_kernel_names_all_layers(scheduled):
     assert shared
 
 
+def test_the_kernel_of_attention_names_the_operators_it_replaces(scheduled):
+    named = {origin.rstrip("_0123456789") for origin in scheduled.functions["attention"].origins}
+    assert {"matmul", "add", "softmax"} <= named
+
+
 def test_stores_of_thread_ir_keep_the_origins(scheduled, operations):
-    kernel = next(k for k in scheduled.prims if "softmax" in k.name)
+    kernel = scheduled.functions["attention_rows"]
     function = lower_kernel(kernel, Target("cpu", features=("avx2",))).function
     stores = [s for s in walk_thread(function.body) if isinstance(s, ThreadStore)]
     named = [s for s in stores if s.source.origins]

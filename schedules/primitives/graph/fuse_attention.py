@@ -199,7 +199,8 @@ def _call(
     info = binding.value.info
     if not isinstance(info, TensorInfo):
         raise TypeError("attention returns a tensor")
-    origins = binding.origins | {binding.value.name}
+    computed = [binding, *(b for b in graph.bindings if b.value in found.inner)]
+    origins = frozenset(o for b in computed for o in (*b.origins, b.value.name))
     (_, last), *fewer = reversed(_kernels(found, graph.facts, tile))
 
     def added(function: PrimFunc) -> tuple[str, KernelCall]:
