@@ -111,13 +111,13 @@ def _shared(sch: Schedule, blocks: tuple[BlockRef, ...]) -> tuple[LoopRef, ...]:
 
 def _runs_in_parallel(state: State, loops: tuple[LoopRef, ...]) -> bool:
     """Return whether the iterations of loops, fused into one, are proved to be independent."""
-    if len(loops) > 1:
-        fuse = Fuse(loops)
-        if check(state, fuse):
-            return False
-        applied = apply(state, fuse)
-        state, (fused, *_) = applied.state, applied.results
-        if not isinstance(fused, LoopRef):
-            raise TypeError("fuse returns a loop")
-        loops = (fused,)
-    return not check(state, Parallel(loops[0]))
+    if len(loops) == 1:
+        return not check(state, Parallel(loops[0]))
+    fuse = Fuse(loops)
+    if check(state, fuse):
+        return False
+    applied = apply(state, fuse)
+    fused = applied.results[0]
+    if not isinstance(fused, LoopRef):
+        raise TypeError("fuse returns a loop")
+    return not check(applied.state, Parallel(fused))

@@ -39,5 +39,4 @@ def test_compiled_equals_interpreted_after_any_graph_steps(fuzz_factor: int) -> 
             found = exe(x)
             for one in found if isinstance(found, tuple) else (found,):
                 assert np.array_equal(one, next(expected)), (history, to_text(state.module))
-    rounding = {"fuse_attention"}  # the random programs compute whole numbers
-    assert set(accepted) >= set(STEPS_ON_GRAPHS) - {"plan_memory"} - rounding
+    assert set(accepted) >= set(STEPS_ON_GRAPHS) - {"plan_memory"}

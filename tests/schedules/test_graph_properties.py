@@ -30,7 +30,12 @@ from tests.amounts import amount
 MAIN = FunctionRef("main")
 WANTED = amount(20, 200)
 FAMILIES = ("autodiff", "graph", "memory", "specialize")
-STEPS_ON_GRAPHS = [c.verb() for c in primitives() if c.family in FAMILIES]
+ROUNDING = ("fuse_attention",)
+"""Steps on operators that round, which the random graphs of whole numbers do not contain."""
+
+STEPS_ON_GRAPHS = [
+    c.verb() for c in primitives() if c.family in FAMILIES and c.verb() not in ROUNDING
+]
 SHAPES = ((1, 1), (2, 3), (3, 1))
 
 

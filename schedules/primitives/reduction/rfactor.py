@@ -168,8 +168,9 @@ class Rfactor(Primitive):
             "determine the other loops in a predicate that does"
         )
         INDEPENDENT_EXTENT = (
-            "the extent of the loop is a term over the symbols of the function, and the bindings "
-            "of the reduction iteration variables are terms over these and the reduction loops"
+            "the extent of the loop is a term over the symbols of the function, the bindings of "
+            "the reduction iteration variables are terms over these and the reduction loops, and "
+            "the extents of the spatial ones over these and loops that iteration variables are"
         )
 
     block: BlockRef
@@ -224,6 +225,16 @@ class Rfactor(Primitive):
                 "value that is read from memory",
                 where,
             )
+        for variable in (v for v in block.iters if v.kind == "spatial"):
+            outer = free_vars(variable.extent) - _bound_whole(block).keys() - tree.symbols()
+            if outer:
+                names = ", ".join(sorted(repr(v.name) for v in outer))
+                yield Problem(
+                    self.Requires.INDEPENDENT_EXTENT,
+                    f"extent {to_text(variable.extent)} of spatial iteration variable "
+                    f"{variable.var.name!r} depends on {names}, which no iteration variable is",
+                    where,
+                )
         reducing = {x.var for x in above if "reduce" in bound_kinds(x, block)}
         for variable in (v for v in block.iters if v.kind == "reduce"):
             loaded = free_vars(variable.binding) - reducing - tree.symbols()
@@ -302,13 +313,20 @@ class Rfactor(Primitive):
             edit.buffer(f"{b.name}_rf", (*b.shape, count), b.dtype, "global")
             for b in (target.buffer for target in update.targets)
         )
-        combine, renamed = _combining(edit, block, partials, count)
-        spans = whole(combine)
         site, first = _site(tree, block), update.targets[0]
         box = zip(first.indices, buffer_span(tree, site, (block,), first.buffer), strict=True)
-        at = ((renamed[i], span) for i, span in box if isinstance(i, Var) and i in renamed)
-        spans |= {v: span for v, span in at if isinstance(v, Var)}
-        condition = substitute(condition_of_results(tree, block, site), renamed)
+        found = {i: span for i, span in box if isinstance(i, Var)}
+        extents = {v.var: v.extent for v in block.iters}
+        local = {v: extent for v, extent in extents.items() if v in found}
+        local = {v: x for v, x in local.items() if not free_vars(x) <= tree.symbols()}
+        extents |= {v: found[v].stop for v in local}  # the loops of the old extents end before
+        combine, renamed = _combining(edit, block, partials, (count, extents))
+        at = ((renamed[i], span) for i, span in found.items() if i in renamed)
+        spans = whole(combine) | {v: span for v, span in at if isinstance(v, Var)}
+        names = renamed | {x: renamed[v] for x, v in _bound_whole(block).items() if v in renamed}
+        domain = (renamed[v] < substitute(extent, names) for v, extent in local.items())
+        condition = substitute(condition_of_results(tree, block, site), names)
+        condition = all_of(condition, *domain)
         nested = nest(edit, combine, spans, tree.facts(site), condition)
         body = after(tree.function.body, site, nested)
         return edit.finish(
@@ -327,6 +345,12 @@ class Rfactor(Primitive):
             for loop in tree.loops_above(block):
                 if bound_kinds(loop, block) == frozenset({"reduce"}):
                     yield cls(selection, loop_ref(selection.function, loop))
+
+
+def _bound_whole(block: Block) -> dict[Var, Var]:
+    """Return the spatial iteration variables that are bound to a loop variable alone, by that."""
+    spatial = (v for v in block.iters if v.kind == "spatial")
+    return {v.binding: v.var for v in spatial if isinstance(v.binding, Var)}
 
 
 def _is_box(block: Block, indices: tuple[Expr, ...]) -> bool:
@@ -434,14 +458,14 @@ def _partial_update(
 
 
 def _combining(
-    edit: Edit, block: Block, partials: tuple[Buffer, ...], extent: Expr
+    edit: Edit, block: Block, partials: tuple[Buffer, ...], counts: tuple[Expr, Mapping[Var, Expr]]
 ) -> tuple[Block, dict[Var, Expr]]:
     """Return the block that combines the partial results, with the init of the old one.
 
-    The second result maps the spatial iteration variables of the old block to those of the new one.
+    ``counts`` are the number of partial results, and the extents of the spatial iteration
+    variables. The second result maps those of the old block to those of the new one.
     """
-    update = _reduction(block)
-    extents = {v.var: v.extent for v in block.iters}
+    update, (extent, extents) = _reduction(block), counts
     renamed: dict[Var, Expr] = {v.var: ZERO for v in block.iters if v.kind == "spatial"}
     iters: list[IterVar] = []
     for index in update.targets[0].indices:

@@ -284,3 +284,42 @@ def test_a_reduction_with_temporaries_is_factored(inner: int) -> None:
         x = np.random.default_rng(m).integers(-9, 9, (n, m)).astype(np.int32)
         at = np.minimum(np.arange(m)[:, None] + np.arange(3), max(m - 1, 0))
         np.testing.assert_array_equal(exe(x), 3 + x[:, at].max(-1, initial=-9).sum(-1))
+
+
+DEPENDENT_ROWS = """
+n = symbols("n", lower=0)
+
+@prim_func
+def f(w: Buffer[(n, n), f32], y: InOut[({scale}n, n), f32]):
+    for i in range(n):
+        for j in range(i + 1):
+            for r in range(j + 1):
+                with block("sum"):
+                    vi, vj, vr = spatial({scale}n, {scale}i), spatial(j), reduce(n, r)
+                    with init(): y[vi, vj] = 0.0
+                    y[vi, vj] += w[vr, vj]
+"""
+
+
+def test_the_extent_of_a_row_may_depend_on_the_number_of_the_row():
+    """The combination runs for the same elements; those above the diagonal keep their values."""
+    sch = schedule(DEPENDENT_ROWS.format(scale=""))
+    _, inner = sch.split("r", factors=(None, 8))
+    sch.rfactor("sum", inner)
+    assert "for j_all in range(i_all + 1)" in str(sch)
+    assert sch.verify(runs=6).ok
+    exe = tilewright.compile(sch)
+    w = np.arange(49, dtype=np.float32).reshape(7, 7)
+    y = np.full((7, 7), -1, np.float32)
+    exe(w, y)
+    expected = np.tril(np.repeat(np.cumsum(w, axis=0).diagonal()[None], 7, axis=0))
+    np.testing.assert_array_equal(y, np.where(np.tri(7) > 0, expected, -1))
+
+
+def test_the_extent_of_a_row_may_not_depend_on_a_loop_that_no_variable_is():
+    sch = schedule(DEPENDENT_ROWS.format(scale="2 * "))
+    _, inner = sch.split("r", factors=(None, 8))
+    (block,) = sch.get_blocks("f")
+    step = Rfactor(block, inner)
+    message = "extent i + 1 of spatial iteration variable 'vj' depends on 'i'"
+    rejected(sch, step, Rfactor.Requires.INDEPENDENT_EXTENT, message)
