@@ -48,7 +48,7 @@ from .link import (
 )
 from .model import Model, symbol_of
 from .names import check_functions, check_name
-from .packed import packs, prepared_constants
+from .packed import equal_tensors, packs, prepared_constants
 from .public_symbols import check_symbols, public_symbols
 from .states import RESERVED, states_of
 from .symbols import rename
@@ -242,8 +242,10 @@ def _write(
     functions = _functions(artifact)
     _check_devices(functions)
     constants = {**module.constants, **artifact.constants}
+    made: dict[str, Constant] = {}
     if form.packed:
-        constants |= prepared_constants(artifact, constants)
+        made = prepared_constants(artifact, constants)
+        constants |= made
         functions = tuple(f for f in functions if not f.prepares)
     public = [f for f in functions if not f.prepares]
     states = states_of(public)
@@ -253,7 +255,8 @@ def _write(
         check_functions((public_name(f.name) for f in public), OF_PAGES)
         check_web(functions)
     read = _constants(constants, functions)
-    weights = write_weights(folder / f"{name}.safetensors", read, packed=form.packed)
+    same = equal_tensors(read, sorted(made.keys() & read.keys()))
+    weights = write_weights(folder / f"{name}.safetensors", read, packed=form.packed, same=same)
     threads = artifact.threads or MOST_THREADS
     shaders = web_shaders(artifact) if web else None
     model = Model(name, functions, weights, needed_features(ready), threads, states, shaders)

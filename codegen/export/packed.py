@@ -7,13 +7,15 @@ library that packs its weights when it is opened.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
 from ...errors import TilewrightError
 from ...ir.dtype import dtype
 from ...ir.module import Constant
+from ...ir.packing import storage_of
 from ...target.host import require_runnable
 from ...target.target import Target
 from ..artifact import Artifact
@@ -86,3 +88,31 @@ def prepared_constants(
         )
         for name, array in arrays.items()
     }
+
+
+def equal_tensors(constants: Mapping[str, Constant], names: Iterable[str]) -> dict[str, str]:
+    """Return the constants that have the type, the shape, and the elements of an earlier one.
+
+    Functions that read one weight in the same form each transform it.
+
+    Parameters
+    ----------
+    constants : Mapping of str to Constant
+        The constants by name.
+    names : Iterable of str
+        The names of the constants to compare, in order.
+
+    Returns
+    -------
+    dict of str to str
+        The name of the first equal constant by the name of a later one.
+    """
+    first: dict[tuple[object, ...], str] = {}
+    found: dict[str, str] = {}
+    for name in names:
+        constant = constants[name]
+        digest = hashlib.sha256(storage_of(constant.load(), constant.dtype).data).digest()
+        key = constant.dtype, constant.shape, digest
+        if first.setdefault(key, name) != name:
+            found[name] = first[key]
+    return found

@@ -45,7 +45,7 @@ def public_symbols(model: Model, kind: str) -> tuple[str, ...]:
         of_states = []
     own = (*_OWN, *_OF_KIND.get(kind, ()), *of_states)
     functions = [symbol_of(model, f) for f in model.public]
-    if kind != "wasm":
+    if kind not in ("wasm", "web"):
         functions += [f"{function}_{suffix}" for function in functions for suffix in SUFFIXES]
     return (*(f"{model.name}_{n}" for n in own), *functions)
 

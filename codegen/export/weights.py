@@ -51,7 +51,11 @@ class Weights:
 
 
 def write_weights(
-    path: Path, constants: Mapping[str, Constant], *, packed: bool = False
+    path: Path,
+    constants: Mapping[str, Constant],
+    *,
+    packed: bool = False,
+    same: Mapping[str, str] = MappingProxyType({}),
 ) -> Weights:
     """Write constants to a file, widest elements first, so each tensor is aligned to its elements.
 
@@ -63,8 +67,10 @@ def write_weights(
         The constants by name.
     packed : bool
         Whether to align large tensors to pages and others to 64 bytes, by filler tensors.
+    same : Mapping of str to str
+        The constants that are not written, because they equal other constants.
     """
-    names = sorted(constants, key=lambda k: (-constants[k].dtype.alignment, k))
+    names = sorted(constants.keys() - same.keys(), key=lambda k: (-constants[k].dtype.alignment, k))
     parts = list(_parts(constants, names, packed=packed))
     digest = _digest(constants, parts)
     entries: dict[str, object] = {"__metadata__": {"sha256": digest.hex()}}
@@ -83,6 +89,7 @@ def write_weights(
         file.write(header)
         for name, size in parts:
             file.write(_bytes(constants[name]) if name in constants else bytes(size))
+    starts |= {name: starts[other] for name, other in same.items()}
     offsets = {name: len(header) + start for name, start in starts.items()}
     return Weights(header, digest, len(header) + at, MappingProxyType(offsets))
 

@@ -114,14 +114,24 @@ def allocate_counted(call: Ptr, size: int) -> Ptr:
 
 
 @rtlib_function
+def has_header(call: Ptr) -> int:
+    """Return whether the size of a block precedes it: if blocks are counted, and in host memory."""
+    if memory_record(call) == NULL:
+        return 0
+    if device_of(call) == NULL:
+        return 1
+    return 0
+
+
+@rtlib_function
 def allocate_on(call: Ptr, size: int, number: int, stream: int) -> Ptr:
     """Allocate memory of a device by its number in the runtime table.
 
-    If the memory of workspaces is counted, the size precedes the memory.
+    :func:`release_on` frees it, and no other function, because its size may precede it.
     """
     if is_host(call, number) != 0:
         return allocate_host(call, size)
-    if memory_record(call) != NULL:
+    if has_header(call) != 0:
         block = allocate_counted(call, size + layout.ALIGNMENT)
         if block != NULL:
             store_i64(block, 0, size + layout.ALIGNMENT)
@@ -138,7 +148,7 @@ def release_on(call: Ptr, memory: Ptr, number: int, stream: int) -> None:
     if is_host(call, number) != 0:
         release_host(call, memory)
     elif memory != NULL:
-        if memory_record(call) != NULL:
+        if has_header(call) != 0:
             memory = move(memory, -layout.ALIGNMENT)
             count_bytes(call, -load_i64(memory, 0))
         own = move(call, layout.CALL_OWN_TABLE)

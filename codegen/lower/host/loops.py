@@ -17,6 +17,7 @@ from ....ir.graph.call_conditions import CallCondition
 from ....ir.graph.live_ranges import tensor_bytes
 from ....ir.graph.loops import result_fields, varying_symbols
 from ....ir.graph.nodes import (
+    DEFAULT_DEVICE,
     Binding,
     GrowTensor,
     Info,
@@ -181,7 +182,8 @@ class LoopEmitter:
         """Emit the allocation of a block in an empty slot."""
         context = self.context
         rounded = context.assign("size", host.Arithmetic("max", size, integer(layout.ALIGNMENT)))
-        block = context.invoke("tw_allocate", CALL, rounded, kind="ptr")
+        where = context.number(DEFAULT_DEVICE), integer(0)
+        block = context.invoke("tw_allocate_on", CALL, rounded, *where, kind="ptr")
         present = host.Comparison("ne", block, host.NullPointer())
         context.guard(present, CheckSite("memory"), rounded)
         context.emit(host.Write("ptr", LATE, integer(8 * slot), block))

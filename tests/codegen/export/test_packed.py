@@ -13,9 +13,9 @@ import pytest
 import tilewright as tw
 from tilewright.codegen.export.errors import ExportError
 from tilewright.codegen.export.link import run_linker
-from tilewright.codegen.export.packed import packs
+from tilewright.codegen.export.packed import equal_tensors, packs
 from tilewright.codegen.export.weights import FILLER
-from tilewright.ir.dtype import f32
+from tilewright.ir.dtype import f32, i32
 from tilewright.ir.module import Constant
 from tilewright.ir.script import parse
 from tilewright.target.target import Target
@@ -107,6 +107,28 @@ def test_padding_is_zero(folders):
     again = tw.export(program(), folders["auto"].parent / "again", name="packed").directory
     for name in ("libpacked.so", "packed.safetensors"):
         assert (again / name).read_bytes() == (folders["auto"] / name).read_bytes()
+
+
+def test_a_weight_that_two_functions_pack_is_once_in_the_file(tmp_path):
+    first, second = (program() for _ in range(2))
+    made = tw.export(tw.combine(first=first, second=second), tmp_path / "packed", name="packed")
+    packed, _ = header(made.directory)
+    alone = tw.export(first, tmp_path / "alone", name="packed").directory
+    assert [e["shape"] for e in packed.values() if "shape" in e] == [
+        e["shape"] for e in header(alone)[0].values() if "shape" in e
+    ]
+    model, x = loaded(made.directory, "packed"), np.ones((3, 256), np.float32)
+    wanted = loaded(alone, "packed").main(x)
+    assert np.array_equal(model.first(x), wanted)
+    assert np.array_equal(model.second(x), wanted)
+
+
+def test_equal_tensors_have_one_type_and_shape():
+    zeros = np.zeros((2, 3), np.float32)
+    arrays = [zeros, zeros.copy(), zeros.T, zeros + 1, -zeros]
+    constants = {f"c{k}": Constant(a.shape, f32, lambda a=a: a) for k, a in enumerate(arrays)}
+    constants["c5"] = Constant((2, 3), i32, lambda: np.zeros((2, 3), np.int32))
+    assert equal_tensors(constants, constants) == {"c1": "c0"}
 
 
 def test_c_maps_the_weights_and_results_are_those_of_plain_weights(folders, tmp_path):

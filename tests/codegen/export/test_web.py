@@ -38,7 +38,7 @@ constant("a", (24, 32), f32)
 constant("b", (32,), f32)
 constant("c", (32, 5), f32)
 constant("start", (2,), f32)
-n, k = symbols("n k", lower=0)
+n, k, i, t, w = symbols("n k i t w", lower=0)
 m = symbols("m", lower=1)
 
 @graph_func
@@ -56,6 +56,22 @@ def sums(x: Tensor[(n, m), f32], y: Tensor[(n, m), f32]):
     z = add(x, y)
     t = sum(z, axes=(-1,), keepdims=False)
     return z, t
+
+@graph_func
+def scan(x: Tensor[(n, 4), f32]):
+    @loop(i, count=n)
+    def y(
+        c: Tensor[(t, 4), f32] = x, e: Tensor[(4,), f32] = each(x)
+    ) -> Tuple[Tensor[(w, 4), f32], Tensor[(n, 4), f32]]:
+        s = sum(c, axes=(0,))
+        h = multiply(s, 0.5)
+        a = add(h, e)
+        r = reshape(h, (1, 4))
+        d = concat(c, r, axis=0)
+        return d, a
+    grown = y[0]
+    every = y[1]
+    return grown, every
 
 @graph_func
 def count(x: Tensor[(n, 3), f32], seen: State[Tensor[(n, 7), f32]], total: State[Tensor[(2,), f32], const("start")]):
@@ -222,6 +238,15 @@ def test_several_results(page, program, shape):
     x, y = filled(shape, 1), filled(shape, 2)
     results = page.run(CALL, "sums", given(x=x, y=y))
     for got, wanted in zip(results, run_graph(program, (x, y), function="sums"), strict=True):
+        np.testing.assert_allclose(array(got), wanted, rtol=3e-5, atol=3e-5)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 9])
+def test_blocks_of_loops_are_buffers_of_the_device(page, program, rows):
+    """The size of a block is not stored before it, because its address is not one of memory."""
+    x = filled((rows, 4), 1)
+    results = page.run(CALL, "scan", given(x=x))
+    for got, wanted in zip(results, run_graph(program, (x,), function="scan"), strict=True):
         np.testing.assert_allclose(array(got), wanted, rtol=3e-5, atol=3e-5)
 
 

@@ -61,17 +61,46 @@ def test_an_output_that_does_not_fit_is_refused(exported, out, code, text):
 
 
 def test_results_outlive_the_model_and_are_freed(exported):
+    """The peak is that of the memory map: that of ``resource`` includes the process before exec."""
     lines = run(exported, """
-        import gc, resource
+        import re
         kept = model.scores(x)
         for k in range(3000): model.scores(np.zeros((512, 512), "f"))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
         model.close()
         print(np.allclose(kept.sum(axis=1), 1, atol=1e-5), peak < 400_000)
         try: model.scores(x)
         except ModelError as e: print(e)
     """)  # fmt: skip
     assert lines == ["True True", "the model is null"]
+
+
+def test_calls_leave_the_reference_counts_as_they_were(exported):
+    """Calls that succeed, fail, and convert arguments, with new results and with outputs."""
+    lines = run(exported, """
+        import sys
+        own, short, wide = np.empty((5, 40), "f"), np.empty(4, "f"), np.ones((5, 24))
+        objects = [x, y, c, d, own, short, wide, model._memory, NotImplemented]
+        def attempt(*arguments, **named):
+            try: model.main(*arguments, **named)
+            except ModelError: pass
+        def calls():
+            for _ in range(100):
+                attempt(x, y)
+                attempt(x, y, out=(own, d))
+                attempt(x, y, out=(own, short))
+                attempt(x, y, out=(x, d))
+                attempt(x[:4], y)
+                attempt(wide, y)
+                attempt(x)
+                attempt(x, y, out=d)
+        def counts(): return [sys.getrefcount(o) for o in objects]
+        calls()
+        before = counts()
+        calls()
+        print(before == counts())
+    """)  # fmt: skip
+    assert lines == ["True"]
 
 
 def test_a_limit_and_trim(exported):

@@ -19,14 +19,13 @@ import pytest
 
 from tilewright import Schedule, Target, compile, export
 from tilewright.codegen.errors import CheckError, StateError, StoppedError
-from tilewright.codegen.export.link import run_linker
 from tilewright.ir.interpreter import run_graph
 from tilewright.ir.script import parse
 
-from tests.codegen.export.test_package import loaded
+from tests.codegen.export.test_package import loaded, loader_of
 from tests.codegen.export.test_shared import PROGRAMS
 from tests.codegen.graph_loops import STATES, TEXT, Calls, c_program, expected_calls
-from tests.codegen.runtime.cuda.pretended import FakeDriver, loaded as pretended
+from tests.codegen.runtime.cuda.pretended import FakeDriver, compiler, loaded as pretended
 from tests.codegen.runtime.helpers import CountingMemory
 from tests.ir.graph.test_loops import SCAN, UPDATED
 from tests.waiting import wait_until
@@ -367,18 +366,33 @@ def test_loops_run_in_an_exported_library(tmp_path: Path, wanted: Calls) -> None
     run_all(model, model.new_state(n=3), wanted)
 
 
-def test_loops_run_in_a_c_program(tmp_path: Path, wanted: Calls) -> None:
+def test_blocks_of_loops_are_counted_as_workspaces(tmp_path: Path) -> None:
+    """Many calls with blocks fit the limit, also after a call that exceeds it in an iteration."""
+    made = export(parse(GROWING), tmp_path / "loops", name="loops").directory
+    model = loader_of(made, "loops").load(arena_limit=20_000)
+    x, zero = np.ones((2, 4), np.float32), np.array(0)
+    for _ in range(100):
+        cache, sums = model.main(x, np.array(7), zero)
+        assert (cache.shape, sums.shape) == ((9, 4), (7, 4))
+        with pytest.raises(Exception, match=r"cannot allocate \d+ bytes of workspace") as caught:
+            model.main(x, np.array(1000), zero)
+        assert caught.value.code == 22
+    model.close()
+
+
+def test_loops_run_in_a_c_program_with_the_address_sanitizer(tmp_path: Path, wanted: Calls) -> None:
+    """The sanitizer checks each address that the library frees."""
     made = export(FORMS, tmp_path / "loops", kind="static", name="loops").directory
     (made / "main.c").write_text(c_program(wanted))
     (made / "arguments").write_bytes(b"".join(a.tobytes() for _, given, _ in wanted for a in given))
-    run_linker(
-        [
-            "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{made}", str(made / "main.c"),
-            str(made / "libloops.a"), "-lm", "-o", str(made / "program"),
-        ]
-    )  # fmt: skip
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsanitize=address", f"-I{made}"]
+    parts = [str(made / "main.c"), str(made / "libloops.a"), "-lm", "-o", str(made / "program")]
+    subprocess.run([*compiler(), *flags, *parts], check=True)
     files = [made / name for name in ("loops.safetensors", "arguments", "results")]
-    done = subprocess.run([made / "program", *files], capture_output=True, text=True, check=False)
+    own = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}  # the program counts blocks itself
+    done = subprocess.run(
+        [made / "program", *files], capture_output=True, text=True, check=False, env=own
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "0\n", "blocks that are not freed"
     data, at = files[-1].read_bytes(), 0
