@@ -29,6 +29,7 @@ from tilewright.codegen.lower.host.to_thread import CODE_CHECK
 from tilewright.codegen.manifest import SiteKind
 from tilewright.codegen.rtlib import layout
 from tilewright.codegen.runtime import explain as explanations
+from tilewright.codegen.runtime.outputs import Outputs
 from tilewright.errors import TilewrightError
 from tilewright.ir import verify
 from tilewright.ir.analysis import entry_checks
@@ -213,11 +214,7 @@ def _call_key(kind: str) -> str:
 
 def _calls(noticed: Noticed, stack: ExitStack) -> None:
     """Omit checks at run time, whose failure is noticed where it is explained."""
-    guard, explain, failed_launch = (
-        HostContext.guard,
-        explanations.explain,
-        (explanations.failed_launch),
-    )
+    guard, error_of_output = HostContext.guard, Outputs.error
 
     def guarded(self: HostContext, condition: Any, site: Any, *numbers: Any) -> None:
         if not noticed(_call_key(site.kind), None):
@@ -231,8 +228,13 @@ def _calls(noticed: Noticed, stack: ExitStack) -> None:
 
         return explaining
 
+    def unfit(self: Outputs, site: Any) -> Any:
+        noticed(_call_key(site.kind))
+        return error_of_output(self, site)
+
     stack.enter_context(mock.patch.object(HostContext, "guard", guarded))
-    for function in (explain, failed_launch):
+    stack.enter_context(mock.patch.object(Outputs, "error", unfit))
+    for function in (explanations.explain, explanations.failed_launch):
         _replace(function, explained(function), stack)
 
 

@@ -74,6 +74,7 @@ TESTS = (
     "tests/codegen/lower/to_thread/test_gpu_statements.py",
     "tests/codegen/runtime/cuda/test_device.py",
     "tests/codegen/runtime/cuda/test_flow.py",
+    "tests/codegen/runtime/test_outputs.py",
     "tests/codegen/test_errors.py",
     "tests/codegen/test_program_checks.py",
 )
