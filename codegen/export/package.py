@@ -49,7 +49,7 @@ from .link import (
 from .model import Model, symbol_of
 from .names import check_functions, check_name
 from .packed import packs, prepared_constants
-from .public_symbols import check_symbols, public_symbols
+from .public_symbols import MODULES, check_symbols, public_symbols
 from .states import RESERVED, states_of
 from .symbols import rename
 from .tables import assumptions, header_text, inner_source, model_source
@@ -68,8 +68,6 @@ from .weights import write_weights
 
 DEBUG: Final = ("symbols", "none")
 KINDS: Final = ("shared", "static", "object", "ptx", "cubin", "wasm", "web")
-MODULES: Final = ("wasm", "web")
-"""The kinds whose library is a WebAssembly module."""
 LIBRARIES: Final = {
     "shared": "lib{}.so", "static": "lib{}.a", "object": "{}.o", "wasm": "{}.wasm",
     "web": "{}.wasm",

@@ -13,6 +13,9 @@ from .link import NATIVE
 from .model import Model, symbol_of
 from .states import RESERVED as OF_STATES
 
+MODULES: Final = ("wasm", "web")
+"""The kinds whose library is a WebAssembly module, without functions for outputs of the caller."""
+
 _OWN: Final = ("abi_version", "open", "close", "live_models", "live_results", "trim")
 _OF_KIND: Final = {
     "shared": ("pool_parallel", "pool_close", "python_call", "python_number", "python_runtime"),
@@ -45,7 +48,7 @@ def public_symbols(model: Model, kind: str) -> tuple[str, ...]:
         of_states = []
     own = (*_OWN, *_OF_KIND.get(kind, ()), *of_states)
     functions = [symbol_of(model, f) for f in model.public]
-    if kind != "wasm":
+    if kind not in MODULES:
         functions += [f"{function}_{suffix}" for function in functions for suffix in SUFFIXES]
     return (*(f"{model.name}_{n}" for n in own), *functions)
 

@@ -125,7 +125,7 @@ def _shader_facts(shader: WebShader) -> Json:
 
 
 def _weight_facts(weights: Weights) -> list[Json]:
-    ends = [*list(weights.offsets.values())[1:], weights.size]
+    ends = [*weights.offsets.values(), weights.size][1:]
     return [
         {"name": name, "offset": start, "bytes": end - start}
         for (name, start), end in zip(weights.offsets.items(), ends, strict=True)

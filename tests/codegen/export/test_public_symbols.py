@@ -8,6 +8,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.export import ExportError
+from tilewright.codegen.export.public_symbols import MODULES
 
 TEXT = """
 @prim_func
@@ -35,3 +36,12 @@ def test_a_webassembly_function_with_the_symbol_of_a_kernel(tmp_path: Path) -> N
     program = tw.parse(TEXT.format(name="f") + TEXT.format(name="k_f"))
     with pytest.raises(ExportError, match="symbol 'k_f', which the exported library uses"):
         tw.export(program, tmp_path / "m", kind="wasm", name="k")
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_modules_have_no_functions_for_outputs(tmp_path: Path, kind: str) -> None:
+    program = tw.parse(TEXT.format(name="f"))
+    module = tw.export(program, tmp_path / "m", kind=kind, name="k").directory / "k.wasm"
+    symbols = module.read_bytes()
+    assert b"k_f" in symbols
+    assert b"k_f_into" not in symbols

@@ -255,6 +255,29 @@ def test_packed_weights(page):
         np.testing.assert_allclose(array(got), wanted, rtol=1e-5, atol=1e-5)
 
 
+PLAIN = """
+n = symbols("n", lower=0)
+
+@graph_func
+def main(x: Tensor[(n,), f32]):
+    y = add(x, 1.0)
+    return y
+"""
+
+
+def test_a_model_without_weights(page, tmp_path):
+    made = tw.export(tw.parse(PLAIN), tmp_path / "plain", kind="web", name="plain")
+    script = """async (url, inputs) => {
+        const model = await (await import(`${url}plain.mjs`)).load();
+        const found = await lists(await model.main(arrays(inputs)));
+        model.close();
+        return found;
+    }"""
+    x = filled((7,), 1)
+    (got,) = page.run(script, page.serve("plain", made.directory), given(x=x))
+    np.testing.assert_array_equal(array(got), x + 1)
+
+
 def test_one_tensor_on_the_device_for_two_arguments(page):
     script = """async () => {
         const x = model.upload("f32", { data: Float32Array.of(1, 2, 3), shape: [1, 3] });
