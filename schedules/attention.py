@@ -270,8 +270,8 @@ class Recognition:
 
     def _is_scores(self, operand: Operand, scores: Indices) -> bool:
         """Return whether an operand is computed from the scores."""
-        while self._is_inner(operand) and _shape(operand) == scores:
-            call = self._calls[operand]  # type: ignore[index]
+        while isinstance(operand, Value) and self._is_inner(operand) and _shape(operand) == scores:
+            call = self._calls[operand]
             if call.op == "matmul":
                 return True
             tensors = [a for a in call.args if self._is_inner(a) and _shape(a) == scores]

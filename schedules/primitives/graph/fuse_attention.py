@@ -158,8 +158,16 @@ class FuseAttention(Primitive):
         wanted = {r.uid for r in self.bindings}
         table = KernelTable(state.module)
         known = set(state.module.functions)
+        defined = {b.value: b for b in graph.bindings}
+
+        def named(binding: Binding, found: Attention) -> Binding:
+            """Add the origins of the operators that the kernel replaces."""
+            inner = (defined[v] for v in found.inner)
+            more = (o for b in inner for o in (*b.origins, b.value.name))
+            return replace(binding, origins=binding.origins.union(more))
+
         calls = {
-            b.value: _call(b, found, graph, (self.lanes, self.rows), table)
+            b.value: _call(named(b, found), found, graph, (self.lanes, self.rows), table)
             for b, found in attentions(graph)
             if not wanted or b.value.uid in wanted
         }
@@ -199,8 +207,7 @@ def _call(
     info = binding.value.info
     if not isinstance(info, TensorInfo):
         raise TypeError("attention returns a tensor")
-    computed = [binding, *(b for b in graph.bindings if b.value in found.inner)]
-    origins = frozenset(o for b in computed for o in (*b.origins, b.value.name))
+    origins = binding.origins | {binding.value.name}
     (_, last), *fewer = reversed(_kernels(found, graph.facts, tile))
 
     def added(function: PrimFunc) -> tuple[str, KernelCall]:
