@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.fuzz.families import (
     accesses,
+    attentions,
     dense,
     domains,
     functions,
@@ -56,7 +57,7 @@ FAMILIES: Mapping[str, Callable[[random.Random], Program]] = {
         pairs.complex_maps, pairs.complex_sums, pairs.complex_scans, pairs.complex_functions,
         pairs.interleaved,
         shared.bound_chain, shared.two_stores, shared.extremes, shared.reducers, shared.in_order,
-        shared.moments,
+        shared.moments, attentions.fused_attention,
     )
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.fuzz import oracles, record
 from tests.fuzz.driver import Driver
 from tests.fuzz.kinds import KINDS
-from tests.fuzz.steps import ON_GRAPHS, VERBS
+from tests.fuzz.steps import LIBRARY, ON_GRAPHS, VERBS
 
 
 def main() -> int:
@@ -66,7 +66,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--out", default="out/walks", help="folder of the failures")
     parser.add_argument("--graphs", action="store_true", help="programs of whole graphs")
     parser.add_argument("--family", default="")
-    parser.add_argument("--goal", default="", choices=["", *dict.fromkeys((*VERBS, *ON_GRAPHS))])
+    parser.add_argument(
+        "--goal", default="", choices=["", *dict.fromkeys((*VERBS, *LIBRARY, *ON_GRAPHS))]
+    )
     parser.add_argument("--defects", type=int, default=1000, help="stop after so many failures")
     parser.add_argument("--webgpu", action="store_true", help="run GPU kernels on a driver, too")
     parser.add_argument("--quick", action="store_true", help="do not minimize failures")
