@@ -133,7 +133,8 @@ class Pad(Operator):
                 if mode == "constant":
                     inside += [own >= 0] * (const_value(b) != 0)
                     inside += [own < d] * (const_value(a) != 0)
-                at.append(_source(own, d, mode))
+                padded = const_value(b) != 0 or const_value(a) != 0
+                at.append(_source(own, d, mode) if padded else own)
             found = x(*at)
             return Where(Condition(all_of(*inside)), found, fill) if inside else found
 

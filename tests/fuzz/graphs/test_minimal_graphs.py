@@ -533,3 +533,21 @@ def test_a_fused_kernel_has_symbols_and_loops_of_different_names():
         "main", "fused_negative_conv",
     }  # fmt: skip
     assert sch.verify()
+
+
+PADDED_AXIS_BESIDE_AN_EMPTY_ONE = """
+@graph_func
+def main(x: Tensor[(0, 3, 2), i32]):
+    y = pad(x, (0, 0, 1), (0, 1, 0), mode="{mode}")
+    return y
+"""
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_a_pad_of_another_axis_permits_an_empty_axis(mode: str):
+    """Walk 158000740: the index of the empty axis was a remainder of a division by zero."""
+    sch = Schedule(parse(PADDED_AXIS_BESIDE_AN_EMPTY_ONE.format(mode=mode)))
+    sch.legalize()
+    assert parse(to_text(sch.module)).functions.keys() == {"main", "pad"}
+    assert sch.verify()
+    assert tw.compile(sch)(np.zeros((0, 3, 2), np.int32)).shape == (0, 4, 3)
