@@ -36,6 +36,7 @@ FITTING: Mapping[str, Sequence[str]] = {
     "rfactor": (*ROWS, "contraction"),
     "scan_blocks": ("scans", "scans", "pair_scans"),
     "schedule_columns": ("columns",),
+    "schedule_windows": ("window",),
     "schedule_convolution": ("convolution",),
     "schedule_elementwise": ("border", "product", "in_place", "chain", "flattened", "strided"),
     "schedule_gpu_matmul": ("contraction",),
@@ -63,7 +64,7 @@ WEIGHTS: Mapping[str, int] = {
     "reverse_compute_inline": 4, "rfactor": 5, "compute_inline": 2, "interchange": 2, "tile": 2,
     "schedule_copy": 2, "unannotate": 2, "pad_einsum": 2, "schedule_scans": 14, "scan_blocks": 2,
     "schedule_gpu_scan_runs": 16, "schedule_convolution": 16,
-    "schedule_columns": 16,
+    "schedule_columns": 16, "schedule_windows": 16,
 }  # fmt: skip
 """How often a step is the goal of a walk, relative to 1."""
 
@@ -72,7 +73,7 @@ ON_GPU = (*(r for r in RULES if "gpu" in r), "cooperative_copy")
 
 ON_CPU = (
     "schedule_matmul", "schedule_rows", "schedule_elementwise", "schedule_nests", "schedule_scans",
-    "schedule_columns", "schedule_convolution", "tensorize",
+    "schedule_columns", "schedule_convolution", "schedule_windows", "tensorize",
 )  # fmt: skip
 """Steps for CPUs."""
 
