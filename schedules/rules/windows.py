@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ...ir.loop.nodes import Condition, Index, Load, Number, Where
+from ...ir.loop.nodes import Condition, Index, IterVar, Load, Number, Where
 from ...ir.loop.visit import elements, stores
-from ...ir.symbolic import const_value
+from ...ir.symbolic import Expr, const_value
 from ..composite import composite
 from ..handles import BlockRef, FunctionRef, LoopRef, block_ref, buffer_ref
 from ..inline_checks import stays_small
@@ -150,7 +150,7 @@ def _in_strips(
     slid = [index in pattern.slid for index in pattern.rows]
     last = _last(sch, head, pattern)
     found = sch.state.block(last)
-    items = {v.var: v for v in found.iters}
+    items: dict[Expr, IterVar] = {v.var: v for v in found.iters}
     dims = [loop_of(sch, last, items[i]) for i in next(stores(found.body)).indices if i in items]
     *rows, column = dims
     if column is None or len(rows) != len(slid):
