@@ -95,12 +95,12 @@ def convolution_of(func: PrimFunc) -> Convolution | None:
     at = sums[0]
     before, head, after = blocks[:at], blocks[at], blocks[at + 1 :]
     parts = _operands(head)
-    if parts is None or any(not _follows(b, head) for b in after):
+    if parts is None or any(not follows(b, head) for b in after):
         return None
     return Convolution(tuple(before), head, tuple(after), *parts)
 
 
-def _follows(block: Block, head: Block) -> bool:
+def follows(block: Block, head: Block) -> bool:
     """Return whether a block after the sum has a plain store of the same rank."""
     result, own = next(stores(head.body)), next(stores(block.body))
     variables = {v.var for v in block.iters}

@@ -171,6 +171,8 @@ class ScheduleMethods:
         """Schedule reductions of rows for the vector registers of a CPU."""
     def schedule_scans(self, function: FunctionRef | str) -> None:
         """Schedule scans for the threads and vector registers of a CPU."""
+    def schedule_windows(self, function: FunctionRef | str) -> None:
+        """Schedule reductions of windows for the vector registers of a CPU."""
     def tile(
         self, i: LoopRef | str, j: LoopRef | str, sizes: tuple[SymInt | str, SymInt | str] = ...
     ) -> tuple[LoopRef, LoopRef, LoopRef, LoopRef]:

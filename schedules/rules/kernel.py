@@ -17,6 +17,7 @@ from ..primitives.caching.cache_write import CacheWrite
 from ..problem import StepError
 from ..schedule import Schedule
 from ..state import State
+from ..windows import windows_of
 from .attention import is_attention, schedule_attention
 from .columns import schedule_columns
 from .convolution import schedule_convolution
@@ -32,6 +33,7 @@ from .matmul import schedule_matmul
 from .nests import schedule_nests
 from .rows import schedule_rows
 from .scans import has_scans, schedule_scans
+from .windows import schedule_windows
 
 
 class DefaultRuleFailedWarning(UserWarning):
@@ -77,13 +79,13 @@ def schedule_kernel(sch: Schedule, function: FunctionRef) -> None:
     Notes
     -----
     For a CPU ``schedule_attention``, ``schedule_matmul``, ``schedule_convolution``,
-    ``schedule_columns``, ``schedule_rows`` or ``schedule_elementwise``, by the kind of the kernel,
-    or ``schedule_scans`` if it contains scans; ``schedule_nests`` if the kernel is of no kind, or
-    if dependences between its blocks forbid the rule of its kind. For a GPU the first that
-    applies of ``schedule_gpu_scans``, ``schedule_gpu_scan_runs``, ``schedule_gpu_matmul``,
-    ``schedule_gpu_rows``, ``schedule_gpu_loops``, ``schedule_gpu_nests`` and
-    ``schedule_gpu_serial``. If no rule of a CPU applies, a warning is issued and the kernel is left
-    unscheduled.
+    ``schedule_windows``, ``schedule_columns``, ``schedule_rows`` or ``schedule_elementwise``, by
+    the kind of the kernel, or ``schedule_scans`` if it contains scans; ``schedule_nests`` if the
+    kernel is of no kind, or if dependences between its blocks forbid the rule of its kind. For a
+    GPU the first that applies of ``schedule_gpu_scans``, ``schedule_gpu_scan_runs``,
+    ``schedule_gpu_matmul``, ``schedule_gpu_rows``, ``schedule_gpu_loops``, ``schedule_gpu_nests``
+    and ``schedule_gpu_serial``. If no rule of a CPU applies, a warning is issued and the kernel is
+    left unscheduled.
 
     Examples
     --------
@@ -122,6 +124,9 @@ def _schedule_for_cpu(sch: Schedule, function: FunctionRef) -> None:
             return
         pattern = classify(before)
         if isinstance(pattern, Other) and _has_kinds(before):
+            return
+        windows = not isinstance(pattern, Matmul) and windows_of(before) is not None
+        if windows and _applies(sch, schedule_windows(function)):
             return
         if isinstance(pattern, Rows):
             sch.inline_elementwise(function)

@@ -37,6 +37,7 @@ FITTING: Mapping[str, Sequence[str]] = {
     "scan_blocks": ("scans", "scans", "pair_scans"),
     "schedule_attention": ("fused_attention",),
     "schedule_columns": ("columns",),
+    "schedule_windows": ("window",),
     "schedule_convolution": ("convolution",),
     "schedule_elementwise": ("border", "product", "in_place", "chain", "flattened", "strided"),
     "schedule_gpu_matmul": ("contraction",),
@@ -64,7 +65,7 @@ WEIGHTS: Mapping[str, int] = {
     "reverse_compute_inline": 4, "rfactor": 5, "compute_inline": 2, "interchange": 2, "tile": 2,
     "schedule_copy": 2, "unannotate": 2, "pad_einsum": 2, "schedule_scans": 14, "scan_blocks": 2,
     "schedule_gpu_scan_runs": 16, "schedule_convolution": 16,
-    "schedule_columns": 16, "schedule_attention": 6,
+    "schedule_columns": 16, "schedule_attention": 6, "schedule_windows": 12,
 }  # fmt: skip
 """How often a step is the goal of a walk, relative to 1."""
 
@@ -73,7 +74,8 @@ ON_GPU = (*(r for r in RULES if "gpu" in r), "cooperative_copy")
 
 ON_CPU = (
     "schedule_matmul", "schedule_rows", "schedule_elementwise", "schedule_nests", "schedule_scans",
-    "schedule_columns", "schedule_convolution", "schedule_attention", "tensorize",
+    "schedule_columns", "schedule_convolution", "schedule_attention", "schedule_windows",
+    "tensorize",
 )  # fmt: skip
 """Steps for CPUs."""
 
