@@ -40,6 +40,13 @@ FUNCTIONS: dict[str, Callable[[Any], list[Any]]] = {
         x.put(torch.tensor([1, 1, 3]), x[0, :3], accumulate=True),
     ],
     "strided view": lambda x: [torch.as_strided(x, (2, 3), (1, 2), 1)],
+    "write of a strided view": lambda x: [
+        torch.as_strided_scatter(x.clone(), x[:2, :3], (2, 3), (1, 2), 1)
+    ],
+    "distances of pairs": lambda x: [
+        torch.nn.functional.pdist(x, p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)
+    ],
+    "no indices": lambda x: [x.gather(1, torch.zeros(0, dtype=torch.int64))],
     "distances": lambda x: [torch.cdist(x[:3], x[:2], p=p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)],
     "three factors": lambda x: [
         torch.nn.functional.bilinear(x[:, :2], x[:, 2:5], x[:1, :2, None].expand(4, 2, 3))
