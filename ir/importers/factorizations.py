@@ -316,6 +316,14 @@ def reflected(e: Emitter, vectors: Imported, factors: Imported, x: Imported) -> 
     return repeated(e, [x], count, body)[0]
 
 
+def columns(e: Emitter, form: Imported, factors: Imported, count: Expr) -> Imported:
+    """Return the first columns of the orthogonal factor of a Householder form."""
+    height = form.shape[1]
+    same = elementwise(e, "equal", [positions(e, height, 1), positions(e, count, 2)])
+    start = where(e, same, e.uniform(1, (), form.dtype), zero(e, form))
+    return reflected(e, form, factors, expand(e, start, (form.shape[0], height, count)))
+
+
 _DEGREE: Final = 14
 """The degree of the Taylor polynomial: its rest is 2e-17 for a norm of 1/2."""
 

@@ -97,17 +97,17 @@ def _inside(c: OnnxContext, at: Formula, size: Expr, padding: str, *, corners: b
         case "border":
             return at.clip(0.0, last)
         case "reflection":
-            return _reflected(at, last, corners=corners)
+            return reflected(at, last, corners=corners)
         case _:
             raise malformed(c.node, f"padding_mode {padding!r} is unknown")
 
 
-def _reflected(at: Formula, last: Formula, *, corners: bool) -> Formula:
+def reflected(at: Formula, last: Formula, *, corners: bool) -> Formula:
     """Reflect positions at the centers or at the edges of the first and last elements."""
     low = 0.0 if corners else -0.5
     extent = (last if corners else last + 1.0).maximum(1e-30)
     turn = (at - low) % (extent * 2.0)
-    folded = (turn < extent).choose(turn, extent * 2.0 - turn, f64)
+    folded = (turn < extent).choose(turn, extent * 2.0 - turn, at.dtype)
     return folded + low
 
 

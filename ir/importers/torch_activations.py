@@ -7,12 +7,14 @@ than the import.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..symbolic import const_value
-from .elementwise import elementwise, rounded_once, where
+from .elementwise import convert, elementwise, rounded_once, where
 from .shaping import reshape
 from .tensors import Imported
 from .torch_context import TorchContext, aten
+from .torch_random import uniform_numbers
 from .unsupported import UnsupportedFormError
 
 _SELU = (1.6732632423543772, 1.0507009873554805)
@@ -172,3 +174,19 @@ def threshold(t: TorchContext, x: Imported, bound: float, value: float) -> Impor
     """Import the replacement of numbers up to a bound; NaN stays."""
     f = _Formula(t)
     return f.choose(f.apply("less_equal", x, bound), value, x)
+
+
+@aten("rrelu_with_noise_functional", "rrelu_with_noise")
+def rrelu(  # noqa: PLR0917  # the order of PyTorch
+    t: TorchContext, x: Imported, noise: Imported, low: float = 1 / 8, high: float = 1 / 3,
+    training: bool = False, **_: Any,  # noqa: FBT001, FBT002
+) -> Imported | list[Imported]:  # fmt: skip
+    """Import the unit with a slope for negative numbers that is drawn, or the mean of its range."""
+    if training:
+        f, drawn = _Formula(t), uniform_numbers(t, x.shape, x.dtype)
+        slope = f.apply("add", f.apply("multiply", drawn, high - low), low)
+        noise = f.choose(f.apply("less_equal", x, 0), convert(t, slope, x.dtype), 1.0)
+        found = elementwise(t, "multiply", [x, noise])
+    else:
+        found = leaky_relu(t, x, (low + high) / 2)
+    return [found, noise] if t.operator.endswith("functional") else found

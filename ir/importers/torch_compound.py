@@ -123,12 +123,17 @@ def rms_norm(
 @aten("softmax", "_softmax", "log_softmax", "_log_softmax")
 def softmax(t: TorchContext, x: Imported, dim: int, *_: Any, **__: Any) -> Imported:
     """Import the softmax or its logarithm."""
-    op = t.operator.removeprefix("_")
-    return t.apply(op, t.plain(convert(t, x, t.result_dtype())), axis=axis_of(dim, x.rank))
+    op, wide = t.operator.removeprefix("_"), convert(t, x, t.result_dtype())
+    axis = axis_of(dim, x.rank)
+    rows = wide if x.rank else reshape(t, wide, (1,))
+    return reshape(t, t.apply(op, t.plain(rows), axis=axis), x.shape)
 
 
-def _axes(dims: int | Sequence[int] | None) -> tuple[int, ...]:
-    return () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+def _axes(x: Imported, dims: int | Sequence[int] | None) -> tuple[int, ...]:
+    """Return the axes of a reduction; none stands for all. A scalar has the axes -1 and 0."""
+    given = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+    axes = tuple(axis_of(axis, x.rank) for axis in given)
+    return axes if x.rank else ()
 
 
 _OF_CONDITIONS = {"max": "any", "min": "all"}
@@ -144,7 +149,7 @@ def reduction(
     op = {"amax": "max", "amin": "min"}.get(t.operator, t.operator)
     op = _OF_CONDITIONS.get(op, op) if x.dtype == bool_ else op
     wide = convert(t, x, t.result_dtype())
-    return t.apply(op, t.plain(wide), axes=_axes(dims), keepdims=keepdim)
+    return t.apply(op, t.plain(wide), axes=_axes(x, dims), keepdims=keepdim)
 
 
 @aten("linalg_vector_norm")
@@ -153,7 +158,7 @@ def vector_norm(
     keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
     """Import the vector norm of any order."""
-    axes = _axes(dims) if x.rank else ()
+    axes = _axes(x, dims)
 
     def reduced(op: str, y: Imported) -> Imported:
         return t.apply(op, t.plain(y), axes=axes, keepdims=keepdim)
@@ -185,7 +190,7 @@ def any_all(
     keepdim: bool = False, **_: Any,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
     """Import a reduction of booleans."""
-    return t.apply(t.operator, t.plain(convert(t, x, bool_)), axes=_axes(dims), keepdims=keepdim)
+    return t.apply(t.operator, t.plain(convert(t, x, bool_)), axes=_axes(x, dims), keepdims=keepdim)
 
 
 @aten("max", "min")
@@ -228,7 +233,7 @@ def extremes(
     t: TorchContext, x: Imported, *, dim: int | None = None, keepdim: bool = False
 ) -> list[Imported]:
     """Import the minimum and the maximum, of all elements without ``dim``."""
-    axes = _axes(dim) if x.rank else ()
+    axes = _axes(x, dim)
     return [t.apply(op, t.plain(x), axes=axes, keepdims=keepdim) for op in ("min", "max")]
 
 
@@ -238,7 +243,7 @@ def logsumexp(
     keepdim: bool = False,  # noqa: FBT001, FBT002
 ) -> Imported:  # fmt: skip
     """Import the logarithm of a sum of exponentials; an infinite maximum is the result."""
-    axes = tuple(axis_of(a, x.rank) for a in _axes(dims)) if x.rank else ()
+    axes = _axes(x, dims)
     axes = axes or tuple(range(x.rank))
 
     def compute(y: Imported) -> Imported:
@@ -294,7 +299,7 @@ def variance_and_mean(
         dims, rest = None, (dims,)
     kept = rest[1] if len(rest) > 1 else keepdim
     spread = variance(t, x, dims, *rest[:1], keepdim=kept, **options)
-    return [spread, t.apply("mean", t.plain(x), axes=_axes(dims), keepdims=kept)]
+    return [spread, t.apply("mean", t.plain(x), axes=_axes(x, dims), keepdims=kept)]
 
 
 @aten("var", "std")
@@ -307,7 +312,7 @@ def variance(
         dims, rest = None, (dims,)
     unbiased, keepdim = (*rest, *(unbiased, keepdim)[len(rest) :])
     less = float(unbiased) if correction is None else correction
-    axes = tuple(axis_of(a, x.rank) for a in _axes(dims)) or tuple(range(x.rank))
+    axes = _axes(x, dims) or tuple(range(x.rank))
     count = product([x.shape[a] for a in axes])
 
     def compute(y: Imported) -> Imported:

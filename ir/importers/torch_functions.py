@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ..dtype import bool_
+from ..dtype import bool_, f32, f64, i32, i64
 from .elementwise import convert, elementwise, rounded_once, where
+from .formulas import Formula
 from .tensors import Imported
 from .torch_context import OperandLike, TorchContext, aten
 from .unsupported import UnsupportedFormError
@@ -102,3 +103,26 @@ def xlogy(t: TorchContext, x: OperandLike, y: OperandLike) -> Imported:
 
     left, right = (convert(t, t.number(v, dtype), dtype) for v in (x, y))
     return rounded_once(t, compute, left, right)
+
+
+@aten("frexp")
+def frexp(t: TorchContext, x: Imported) -> list[Imported]:
+    """Import the fraction in [1/2, 1) and the exponent of 2 of floating-point numbers.
+
+    The exponent is read from the bits in f32 or f64; numbers below the normal ones are scaled.
+    """
+    wide, word = (f64, i64) if x.dtype == f64 else (f32, i32)
+    top, limit = wide.mantissa, 1 << (wide.exponent - 1)
+    given = Formula(t, convert(t, x, wide))
+    size = given.apply("abs")
+    scaled = size < math.ldexp(1.0, 2 - limit)
+    value = scaled.choose(given * math.ldexp(1.0, top + 2), given, wide)
+    bits = value.call("bitcast", dtype=word.name)
+    power = bits.apply("right_shift", top) % (2 * limit) - (limit - 2)
+    part = (bits - power.apply("left_shift", top)).call("bitcast", dtype=wide.name)
+    power = power - scaled.choose(top + 2, 0, word)
+    plain = size.equal(0.0) | (size < math.inf).apply("logical_not")
+    return [
+        plain.choose(given, part, wide).to(x.dtype).x,
+        plain.choose(0, power, word).to(i32).x,
+    ]

@@ -19,7 +19,7 @@ from .torch_context import TorchContext, aten
 from .unsupported import UnsupportedFormError
 
 
-def _batch(t: TorchContext, x: Imported) -> Imported:
+def batch_of(t: TorchContext, x: Imported) -> Imported:
     """Return matrices with one batch dimension."""
     if not x.dtype.is_float:
         raise UnsupportedFormError(
@@ -28,7 +28,8 @@ def _batch(t: TorchContext, x: Imported) -> Imported:
     return reshape(t, x, (product_of(x.shape[:-2]), *x.shape[-2:]))
 
 
-def _unbatch(t: TorchContext, x: Imported, lead: tuple[Expr, ...]) -> Imported:
+def unbatch(t: TorchContext, x: Imported, lead: tuple[Expr, ...]) -> Imported:
+    """Return matrices with the batch dimensions of an operand."""
     return reshape(t, x, (*lead, *x.shape[1:]))
 
 
@@ -47,10 +48,10 @@ def cholesky(
     t: TorchContext, x: Imported, upper: bool = False, **_: Any,  # noqa: FBT001, FBT002
 ) -> Imported | list[Imported]:  # fmt: skip
     """Import the Cholesky factor, and the code of the first minor that is not positive."""
-    matrix = _batch(t, x)
+    matrix = batch_of(t, x)
     source = of.transposed(t, matrix) if upper else matrix
     lower = of.cholesky(t, source)
-    found = _unbatch(t, of.transposed(t, lower) if upper else lower, _square(x))
+    found = unbatch(t, of.transposed(t, lower) if upper else lower, _square(x))
     if not t.operator.endswith("_ex"):
         return found
     roots = of.diagonal(t, lower)
@@ -81,7 +82,7 @@ def cholesky_solve(
     left, right, lead = _matched(t, factor, b)
     lower = of.transposed(t, left) if upper else left
     half = of.substituted(t, lower, right, upper=False)
-    return _unbatch(t, of.substituted(t, of.transposed(t, lower), half, upper=True), lead)
+    return unbatch(t, of.substituted(t, of.transposed(t, lower), half, upper=True), lead)
 
 
 @aten("cholesky_inverse")
@@ -91,8 +92,8 @@ def cholesky_inverse(
     upper: bool = False,  # noqa: FBT001, FBT002
 ) -> Imported:
     """Import the inverse of a matrix by its Cholesky factor."""
-    matrix = _batch(t, factor)
-    one = _unbatch(t, of.identity(t, matrix.shape[0], matrix.shape[1], matrix), _square(factor))
+    matrix = batch_of(t, factor)
+    one = unbatch(t, of.identity(t, matrix.shape[0], matrix.shape[1], matrix), _square(factor))
     return cholesky_solve(t, one, factor, upper)
 
 
@@ -102,7 +103,7 @@ def _matched(
     """Return two batches of matrices with broadcast batch dimensions, and these dimensions."""
     lead = t.broadcast_shapes([a.shape[:-2], b.shape[:-2]])
     pair = [expand(t, x, (*lead, *x.shape[-2:])) for x in (a, b)]
-    return _batch(t, pair[0]), _batch(t, pair[1]), lead
+    return batch_of(t, pair[0]), batch_of(t, pair[1]), lead
 
 
 @aten("linalg_solve_triangular")
@@ -115,7 +116,7 @@ def solve_triangular(
         a, b = of.transposed(t, a), of.transposed(t, b)
     one, other, lead = _matched(t, a, b)
     found = of.substituted(t, one, other, upper=upper == left, unit=unitriangular)
-    found = _unbatch(t, found, lead)
+    found = unbatch(t, found, lead)
     return found if left else of.transposed(t, found)
 
 
@@ -136,7 +137,7 @@ def lu_factor(
 ) -> list[Imported]:
     """Import the factors of an elimination in one matrix, the pivots, and the code."""
     del check_errors
-    found = of.lu(t, _batch(t, x), pivot=pivot)
+    found = of.lu(t, batch_of(t, x), pivot=pivot)
     return _reported(t, found, x)[: 3 if t.operator.endswith("_ex") else 2]
 
 
@@ -149,7 +150,7 @@ def _reported(t: TorchContext, found: of.LU, x: Imported) -> list[Imported]:
     corner = slice_exact(t, corner, 2, (as_expr(0), count))
     roots = of.diagonal(t, corner)
     code = _first(t, elementwise(t, "equal", [roots, of.zero(t, roots)]))
-    return [_unbatch(t, found.factors, lead), pivots, reshape(t, code, lead)]
+    return [unbatch(t, found.factors, lead), pivots, reshape(t, code, lead)]
 
 
 def _order(t: TorchContext, pivots: Imported, height: Expr) -> Imported:
@@ -201,7 +202,7 @@ def lu_unpack(
     permutation, lower, upper = none, none, none
     if unpack_pivots:
         flat = reshape(t, pivots, (product_of(lead), pivots.shape[-1]))
-        permutation = _unbatch(t, _permutation(t, _order(t, flat, height), factors), lead)
+        permutation = unbatch(t, _permutation(t, _order(t, flat, height), factors), lead)
     if unpack_data:
         lower, upper = _triangles(t, factors)
     return [permutation, lower, upper]
@@ -210,11 +211,11 @@ def lu_unpack(
 @aten("linalg_lu")
 def lu(t: TorchContext, x: Imported, *, pivot: bool = True) -> list[Imported]:
     """Import the permutation and the factors of an elimination."""
-    found = of.lu(t, _batch(t, x), pivot=pivot)
-    lower, upper = _triangles(t, _unbatch(t, found.factors, _square(x)))
+    found = of.lu(t, batch_of(t, x), pivot=pivot)
+    lower, upper = _triangles(t, unbatch(t, found.factors, _square(x)))
     if not pivot:
         return [t.uniform(0, (as_expr(0),), x.dtype), lower, upper]
-    return [_unbatch(t, _permutation(t, found.order, x), _square(x)), lower, upper]
+    return [unbatch(t, _permutation(t, found.order, x), _square(x)), lower, upper]
 
 
 @aten("linalg_lu_solve")
@@ -232,11 +233,11 @@ def lu_solve(
     sign = t.uniform(1, (other.shape[0],), factors.dtype)
     known = of.LU(one, order, sign, order)
     if not adjoint:
-        return _unbatch(t, of.solved_by(t, known, other), lead)
+        return unbatch(t, of.solved_by(t, known, other), lead)
     rows = of.transposed(t, one)
     half = of.substituted(t, rows, other, upper=False)
     half = of.substituted(t, rows, half, upper=True, unit=True)
-    return _unbatch(t, of.product(t, _permutation(t, order, factors), half), lead)
+    return unbatch(t, of.product(t, _permutation(t, order, factors), half), lead)
 
 
 @aten("_linalg_solve_ex", "linalg_solve_ex", "linalg_solve")
@@ -251,12 +252,12 @@ def solve(
     matrix = a if left else of.transposed(t, a)
     right = right if left or vector else of.transposed(t, right)
     one, other, lead = _matched(t, matrix, right)
-    found = _unbatch(t, of.solved_by(t, of.lu(t, one), other), lead)
+    found = unbatch(t, of.solved_by(t, of.lu(t, one), other), lead)
     found = found if left or vector else of.transposed(t, found)
     found = squeeze(t, found, (found.rank - 1,)) if vector else found
     if t.operator == "linalg_solve":
         return found
-    reported = _reported(t, of.lu(t, _batch(t, matrix)), a)
+    reported = _reported(t, of.lu(t, batch_of(t, matrix)), a)
     if t.operator == "linalg_solve_ex":
         return [found, reported[2]]
     return [found, *reported]
@@ -265,17 +266,17 @@ def solve(
 @aten("linalg_inv_ex", "linalg_inv", "inverse")
 def inverse(t: TorchContext, a: Imported, **_: Any) -> Imported | list[Imported]:
     """Import the inverse, and the code of the first pivot of 0."""
-    matrix = _batch(t, a)
+    matrix = batch_of(t, a)
     factors = of.lu(t, matrix)
     one = of.identity(t, matrix.shape[0], matrix.shape[1], matrix)
-    found = _unbatch(t, of.solved_by(t, factors, one), _square(a))
+    found = unbatch(t, of.solved_by(t, factors, one), _square(a))
     return [found, _reported(t, factors, a)[2]] if t.operator == "linalg_inv_ex" else found
 
 
 @aten("_linalg_det", "linalg_det")
 def determinant(t: TorchContext, a: Imported) -> Imported | list[Imported]:
     """Import the determinant, the factors, and the pivots."""
-    factors = of.lu(t, _batch(t, a))
+    factors = of.lu(t, batch_of(t, a))
     roots = of.diagonal(t, factors.factors)
     value = t.apply("prod", t.plain(roots), axes=(1,))
     found = reshape(t, elementwise(t, "multiply", [value, factors.sign]), _square(a))
@@ -287,7 +288,7 @@ def determinant(t: TorchContext, a: Imported) -> Imported | list[Imported]:
 @aten("_linalg_slogdet", "linalg_slogdet")
 def log_determinant(t: TorchContext, a: Imported) -> list[Imported]:
     """Import the sign and the logarithm of the absolute value of the determinant."""
-    factors = of.lu(t, _batch(t, a))
+    factors = of.lu(t, batch_of(t, a))
     roots = of.diagonal(t, factors.factors)
     signs = t.apply("prod", t.plain(elementwise(t, "sign", [roots])), axes=(1,))
     sizes = elementwise(t, "log", [elementwise(t, "abs", [roots])])
@@ -302,22 +303,13 @@ def qr(t: TorchContext, a: Imported, mode: str = "reduced") -> list[Imported]:
     """Import the orthogonal and the triangular factor."""
     lead, (height, width) = _square(a), a.shape[-2:]
     count = minimum(height, width)
-    form, factors = of.reflections(t, _batch(t, a))
+    form, factors = of.reflections(t, batch_of(t, a))
     wide = height if mode == "complete" else count
     upper = slice_exact(t, form, 1, (as_expr(0), wide))
-    upper = _unbatch(t, of.triangle(t, upper, upper=True), lead)
+    upper = unbatch(t, of.triangle(t, upper, upper=True), lead)
     if mode == "r":
         return [t.uniform(0, (as_expr(0),), a.dtype), upper]
-    return [_unbatch(t, _columns(t, form, factors, wide), lead), upper]
-
-
-def _columns(t: TorchContext, form: Imported, factors: Imported, count: Expr) -> Imported:
-    """Return the first columns of the orthogonal factor of a Householder form."""
-    height = form.shape[1]
-    same = elementwise(t, "equal", [of.positions(t, height, 1), of.positions(t, count, 2)])
-    start = where(t, same, t.uniform(1, (), form.dtype), of.zero(t, form))
-    start = expand(t, start, (form.shape[0], height, count))
-    return of.reflected(t, form, factors, start)
+    return [unbatch(t, of.columns(t, form, factors, wide), lead), upper]
 
 
 @aten("linalg_householder_product")
@@ -325,12 +317,12 @@ def householder_product(t: TorchContext, form: Imported, factors: Imported) -> I
     """Import the first columns of the orthogonal factor of a Householder form."""
     lead = _square(form)
     scales = reshape(t, factors, (product_of(lead), factors.shape[-1]))
-    found = _columns(t, _batch(t, form), scales, form.shape[-1])
-    return _unbatch(t, found, lead)
+    found = of.columns(t, batch_of(t, form), scales, form.shape[-1])
+    return unbatch(t, found, lead)
 
 
 @aten("linalg_matrix_exp")
 def matrix_exp(t: TorchContext, a: Imported) -> Imported:
     """Import the matrix exponential, in f64: squares of a power multiply its relative error."""
-    found = of.exponential(t, convert(t, _batch(t, a), f64))
-    return convert(t, _unbatch(t, found, _square(a)), a.dtype)
+    found = of.exponential(t, convert(t, batch_of(t, a), f64))
+    return convert(t, unbatch(t, found, _square(a)), a.dtype)

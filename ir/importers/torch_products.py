@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..dtype import i64
+from ..symbolic import as_expr
 from .elementwise import elementwise, weighted_sum
-from .shaping import expand_dims
-from .tensors import Imported
+from .indexing import select
+from .ordering import sized_nonzero
+from .shaping import expand, expand_dims
+from .tensors import Imported, Iota
 from .torch_compound import vector_norm
 from .torch_context import TorchContext, aten
 
@@ -40,3 +44,19 @@ def distances(
     """Import the norms of the differences of all pairs of rows."""
     left, right = expand_dims(t, x, (x.rank - 1,)), expand_dims(t, y, (y.rank - 2,))
     return vector_norm(t, elementwise(t, "subtract", [left, right]), order, -1)
+
+
+@aten("_pdist_forward")
+def distances_of_pairs(t: TorchContext, x: Imported, order: float = 2) -> Imported:
+    """Import the norms of the differences of each row and the rows after it."""
+    size = x.shape[0]
+    line = Imported((size,), i64, known=Iota(0, as_expr(0)))
+    row, column = expand_dims(t, line, (1,)), expand_dims(t, line, (0,))
+    count = size * (size - 1) // 2
+    after = expand(t, elementwise(t, "less", [row, column]), (size, size))
+    chosen = sized_nonzero(t, after, count)
+    ends = [
+        t.apply("take", t.plain(x), t.plain(select(t, chosen, 1, as_expr(k))), axis=0)
+        for k in (0, 1)
+    ]
+    return vector_norm(t, elementwise(t, "subtract", ends), order, -1)

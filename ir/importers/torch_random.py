@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtype import DType, f32, f64, i64, u64
-from ..symbolic import Expr, as_expr
+from ..symbolic import Expr, SymInt, as_expr
 from .elementwise import convert, elementwise
+from .formulas import Formula
 from .shaping import expand
 from .tensors import Imported
 from .torch_context import OperandLike, TorchContext, aten
@@ -32,7 +33,7 @@ def _bits(t: TorchContext, shape: Sequence[Expr]) -> Imported:
     return t.apply("random_bits", tuple(shape), seed=t.streams)
 
 
-def _uniform(t: TorchContext, shape: Sequence[Expr], dtype: DType) -> Imported:
+def uniform_numbers(t: TorchContext, shape: Sequence[Expr], dtype: DType) -> Imported:
     """Return multiples of the unit roundoff in [0, 1)."""
     wide = f64 if dtype == f64 else f32
     digits = wide.mantissa + 1
@@ -43,7 +44,7 @@ def _uniform(t: TorchContext, shape: Sequence[Expr], dtype: DType) -> Imported:
 
 def _normal(t: TorchContext, shape: Sequence[Expr], dtype: DType) -> Imported:
     """Return normally distributed numbers, by the method of Box and Muller."""
-    first, second = (_uniform(t, shape, dtype) for _ in range(2))
+    first, second = (uniform_numbers(t, shape, dtype) for _ in range(2))
     above = elementwise(t, "subtract", [t.uniform(1, (), first.dtype), first])
     size = elementwise(
         t, "multiply", [elementwise(t, "log", [above]), t.uniform(-2, (), first.dtype)]
@@ -68,7 +69,7 @@ def _of_floats(t: TorchContext) -> DType:
 @aten("rand", "rand_like")
 def rand(t: TorchContext, *_: Any, **__: Any) -> Imported:
     """Import uniform random numbers in [0, 1)."""
-    return _result(t, _uniform(t, _shape(t), _of_floats(t)))
+    return _result(t, uniform_numbers(t, _shape(t), _of_floats(t)))
 
 
 @aten("randn", "randn_like")
@@ -94,7 +95,7 @@ def bernoulli(t: TorchContext, x: Imported, p: OperandLike | None = None, **_: A
     """Import draws of 1 with a probability: the elements, or one number."""
     chance = x if p is None else t.number(p, x.dtype)
     wide = f64 if chance.dtype == f64 else f32
-    drawn = _uniform(t, x.shape, wide)
+    drawn = uniform_numbers(t, x.shape, wide)
     hit = elementwise(t, "less", [drawn, convert(t, chance, wide)])
     return _result(t, expand(t, hit, x.shape))
 
@@ -108,7 +109,7 @@ def _moved(t: TorchContext, x: Imported, shift: OperandLike, scale: OperandLike)
 @aten("uniform")
 def uniform(t: TorchContext, x: Imported, low: float = 0, high: float = 1, **_: Any) -> Imported:
     """Import uniform random numbers of a range."""
-    return _result(t, _moved(t, _uniform(t, x.shape, _of_floats(t)), low, high - low))
+    return _result(t, _moved(t, uniform_numbers(t, x.shape, _of_floats(t)), low, high - low))
 
 
 @aten("normal_functional", "normal")
@@ -136,7 +137,7 @@ def exponential(t: TorchContext, x: Imported, rate: float = 1, **_: Any) -> Impo
 
 def _log_rest(t: TorchContext, x: Imported) -> Imported:
     """Return ``log(1 - u)`` for uniform random numbers ``u``."""
-    drawn = _uniform(t, x.shape, f64 if x.dtype == f64 else f32)
+    drawn = uniform_numbers(t, x.shape, f64 if x.dtype == f64 else f32)
     return elementwise(t, "log1p", [elementwise(t, "negative", [drawn])])
 
 
@@ -151,5 +152,24 @@ def geometric(t: TorchContext, x: Imported, p: float, **_: Any) -> Imported:
 @aten("cauchy")
 def cauchy(t: TorchContext, x: Imported, median: float = 0, sigma: float = 1, **_: Any) -> Imported:
     """Import random numbers with a Cauchy distribution."""
-    turn = _moved(t, _uniform(t, x.shape, _of_floats(t)), -math.pi / 2, math.pi)
+    turn = _moved(t, uniform_numbers(t, x.shape, _of_floats(t)), -math.pi / 2, math.pi)
     return _result(t, _moved(t, elementwise(t, "tan", [turn]), median, sigma))
+
+
+@aten("multinomial")
+def multinomial(
+    t: TorchContext, weights: Imported, count: SymInt,
+    replacement: bool = False, **_: Any,  # noqa: FBT001, FBT002
+) -> Imported:  # fmt: skip
+    """Import positions drawn with weights; without replacement, the first of exponential times."""
+    rows = Formula(t, weights)
+    if replacement:
+        drawn = Formula(t, uniform_numbers(t, (*weights.shape[:-1], as_expr(count)), f64))
+        ends = rows.to(f64).call("cumsum", axis=rows.rank - 1)
+        top = ends.cut(rows.rank - 1, rows.shape[-1] - 1, rows.shape[-1])
+        passed = ends.unsqueeze(rows.rank - 1) <= (drawn * top).unsqueeze(rows.rank)
+        return passed.to(i64).sum(rows.rank).x
+    rest = Formula(t, uniform_numbers(t, weights.shape, f64))
+    times = -(-rest).apply("log1p") / rows.to(f64)
+    found = t.emit("topk", t.plain(times.x), (as_expr(count),), axis=-1, largest=False)
+    return t.items(found)[1]

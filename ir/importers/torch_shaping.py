@@ -365,7 +365,9 @@ def index_select(t: TorchContext, x: Imported, dim: int, indices: Imported) -> I
 
 @aten("gather")
 def gather_(t: TorchContext, x: Imported, dim: int, indices: Imported, **_: Any) -> Imported:
-    """Import the lookup of elements along one axis."""
+    """Import the lookup of elements along one axis; no indices may have another rank."""
+    if any(const_value(size) == 0 for size in indices.shape):
+        return t.uniform(0, indices.shape, x.dtype)
     if not x.rank:
         flat = [reshape(t, v, (1,)) for v in (x, reshape(t, indices, (-1,)))]
         return reshape(t, gather(t, flat[0], 0, flat[1]), indices.shape)

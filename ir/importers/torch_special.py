@@ -223,6 +223,14 @@ def _ndtri(f: Formula, p: Imported) -> Imported:
     return f.choose(outside, math.nan, found)
 
 
+def _spherical_j(f: Formula, x: Imported) -> Imported:
+    """Return ``sin(x) / x``, which is 1 at 0 and 0 at infinity."""
+    zero, endless = f("equal", x, 0), f("isinf", x)
+    divisor = f.choose(f("logical_or", zero, endless), 1.0, x)
+    found = f("divide", f("sin", divisor), divisor)
+    return f.choose(zero, 1.0, f.choose(endless, 0.0, found))
+
+
 _FUNCTIONS: Final[dict[str, Callable[[Formula, Imported], Imported]]] = {
     "i0": _i(0),
     "special_modified_bessel_i0": _i(0),
@@ -238,6 +246,7 @@ _FUNCTIONS: Final[dict[str, Callable[[Formula, Imported], Imported]]] = {
     "special_bessel_j1": _j(1),
     "special_bessel_y0": _y(0),
     "special_bessel_y1": _y(1),
+    "special_spherical_bessel_j0": _spherical_j,
     "special_erfcx": _erfcx,
     "special_log_ndtr": _log_ndtr,
     "special_ndtri": _ndtri,

@@ -199,8 +199,27 @@ def as_strided(
     t: TorchContext, x: Imported, sizes: Any, strides: Any, offset: SymInt | None = None
 ) -> Imported:
     """Import a view of the elements in row-major order at given distances."""
+    at = t.plain(_strided(t, sizes, strides, offset))
+    return t.apply("take", t.plain(reshape(t, x, (-1,))), at, axis=0)
+
+
+@aten("as_strided_scatter")
+def as_strided_scatter(  # noqa: PLR0917  # the order of PyTorch
+    t: TorchContext, x: Imported, source: Imported, sizes: Any, strides: Any,
+    offset: SymInt | None = None,
+) -> Imported:  # fmt: skip
+    """Import the write of the elements of such a view."""
+    parts = (x, _strided(t, sizes, strides, offset), source)
+    flat = [t.plain(reshape(t, v, (-1,))) for v in parts]
+    return reshape(t, t.apply("index_copy", *flat, axis=0, wrap=False), x.shape)
+
+
+def _strided(t: TorchContext, sizes: Any, strides: Any, offset: SymInt | None) -> Imported:
+    """Return the positions of the elements of a view in the elements of its base."""
     if t.node.args[0].meta["val"].is_contiguous() is not True:
-        raise UnsupportedFormError("as_strided of a tensor that is not contiguous is not supported")
+        raise UnsupportedFormError(
+            f"{t.operator} of a tensor that is not contiguous is not supported"
+        )
     start = as_expr(0 if offset is None else offset)
     at = t.number(start, i64)
     shape: tuple[Expr, ...] = t.dims(sizes)
@@ -209,5 +228,4 @@ def as_strided(
         line = expand_dims(t, line, [k for k in range(len(shape)) if k != axis])
         step = elementwise(t, "multiply", [line, t.number(stride, i64)])
         at = elementwise(t, "add", [at, step])
-    full = expand(t, at, shape)
-    return t.apply("take", t.plain(reshape(t, x, (-1,))), t.plain(full), axis=0)
+    return expand(t, at, shape)

@@ -183,6 +183,8 @@ def integral(text: str) -> str:
     --------
     >>> integral("size0 / 2 > 2.0"), integral("1.5 * torch.sym_float(size0) <= size1")
     ('size0 > 4', '3 * size0 <= size1 * 2')
+    >>> integral("size1 == math.trunc(1.5 * torch.sym_float(size0))")
+    'size1 == 3 * size0 // 2'
     >>> integral("size0 * 0.1 > 2.0")
     'size0 * 0.1 > 2.0'
     """
@@ -216,10 +218,22 @@ def _fraction(node: ast.expr) -> tuple[ast.expr, int] | None:
             return (ast.Constant(above), below) if below <= _LARGEST_DENOMINATOR else None
         case ast.Call(func=ast.Attribute(attr="sym_float"), args=[inner]):
             return _fraction(inner)
+        case ast.Call(func=ast.Attribute(attr="trunc" | "floor" as name), args=[inner]):
+            return _rounded(name, _fraction(inner))
         case ast.BinOp(left=left, op=op, right=right):
             return _operation(_fraction(left), op, _fraction(right))
         case _:
             return None
+
+
+def _rounded(name: str, value: tuple[ast.expr, int] | None) -> tuple[ast.expr, int] | None:
+    """Return a fraction that is rounded down, or toward zero if it cannot be negative."""
+    if value is None or value[1] == 1:
+        return value
+    term, below = value
+    if name == "trunc" and any(isinstance(n, ast.Sub | ast.USub) for n in ast.walk(term)):
+        return None
+    return ast.BinOp(term, ast.FloorDiv(), ast.Constant(below)), 1
 
 
 def _operation(

@@ -6,7 +6,7 @@ nearest elements are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -22,6 +22,9 @@ from .unsupported import UnsupportedFormError
 
 _CUBIC: Final = -0.75
 """The coefficient of the cubic convolution of PyTorch."""
+
+_CUBIC_MEAN: Final = -0.5
+"""The coefficient of PyTorch for weighted means of all neighbors."""
 
 _DYADIC: Final = 2**20
 """The largest denominator of a factor of symbolic sizes, whose products with sizes are exact."""
@@ -182,16 +185,68 @@ def cubic(
 
 def _cubic_weights(part: Formula) -> list[Formula]:
     """Return the weights of the neighbors at distances 1 + part, part, 1 - part, 2 - part."""
-    a = _CUBIC
 
     def near(d: Formula) -> Formula:
-        return (d * (a + 2.0) - (a + 3.0)) * d * d + 1.0
+        return _cubic(d, _CUBIC)[0]
 
     def far(d: Formula) -> Formula:
-        return ((d * a - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
+        return _cubic(d, _CUBIC)[1]
 
     rest = 1.0 - part
     return [far(part + 1.0), near(part), near(rest), far(rest + 1.0)]
+
+
+@aten("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")
+def antialiased(
+    t: TorchContext, x: Imported, sizes: Sequence[SymInt] | None = None,
+    corners: bool = False, *factors: Any, **named: Any,  # noqa: FBT001, FBT002
+) -> Imported:  # fmt: skip
+    """Import the weighted means of all neighbors that an element of the result covers.
+
+    The weights are matrices of both sizes of an axis, which multiply the image.
+    """
+    axes = list(_axes(x, sizes, _factors([*factors, *named.values()])))
+    weigh = _cubic_mean if t.operator == "_upsample_bicubic2d_aa" else _linear_mean
+
+    def compute(image: Imported) -> Imported:
+        found, wide = Formula(t, image), _wide(x)
+        for axis in reversed(axes):
+            weights = _means(t, axis, wide, weigh, corners=corners).to(image.dtype)
+            if axis.number == found.rank - 1:
+                found = found @ weights.permute(1, 0)
+            else:
+                found = weights.unsqueeze(0, 1) @ found
+        return found.x
+
+    return rounded_once(t, compute, x)
+
+
+def _means(
+    t: TorchContext, axis: _Axis, wide: DType, weigh: Callable[[Formula], Formula], *, corners: bool
+) -> Formula:
+    """Return the weights of the elements, ``(elements of the result, elements)``."""
+    scale = axis.scale(t, wide, corners=corners)
+    center = (positions(t, axis.out).to(wide) + 0.5) * scale
+    element = positions(t, axis.size).to(wide) + 0.5
+    distance = (element.unsqueeze(0) - center.unsqueeze(1)) / scale.maximum(1.0)
+    weights = weigh(distance.apply("abs"))
+    return weights / weights.sum(1, keepdims=True)
+
+
+def _linear_mean(distance: Formula) -> Formula:
+    return (1.0 - distance).maximum(0.0)
+
+
+def _cubic_mean(distance: Formula) -> Formula:
+    near, far = _cubic(distance, _CUBIC_MEAN)
+    far = (distance < 2.0).choose(far, 0.0, distance.dtype)
+    return (distance < 1.0).choose(near, far, distance.dtype)
+
+
+def _cubic(d: Formula, a: float) -> tuple[Formula, Formula]:
+    """Return the weights of a cubic convolution at distances below 1, and from 1 to 2."""
+    near = (d * (a + 2.0) - (a + 3.0)) * d * d + 1.0
+    return near, ((d * a - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
 
 
 def _aligned(vector: Formula, after: int) -> Formula:

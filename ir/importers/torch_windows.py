@@ -198,7 +198,8 @@ def avg_pool(  # noqa: PLR0917  # the order of PyTorch
     if divisor_override is None:
         return _as_given(t, t.apply("avg_pool", t.plain(batched), **windows), x)
     if ceil:
-        raise UnsupportedFormError("ceil_mode with divisor_override is not supported")
+        batched = _filled(t, batched, windows)
+        windows |= {"padding": (0,) * 2 * count, "ceil": False}
     elements = 1
     for k in size:
         elements *= k
@@ -210,6 +211,20 @@ def avg_pool(  # noqa: PLR0917  # the order of PyTorch
         return elementwise(t, "multiply", [found, factor])
 
     return _as_given(t, rounded_once(t, compute, batched), x)
+
+
+def _filled(t: TorchContext, x: Imported, windows: dict[str, Any]) -> Imported:
+    """Return an image with zeros around it, so that the last window of each axis is whole."""
+    count, lead = len(windows["kernel"]), [as_expr(0)] * LEAD
+    before = [as_expr(n) for n in windows["padding"][:count]]
+    sizes = [t.symbols.size(n) for n in t.node.meta["val"].shape[-count:]]
+    after = [
+        (size - 1) * stride + kernel - have - first
+        for size, stride, kernel, have, first in zip(
+            sizes, windows["strides"], windows["kernel"], x.shape[LEAD:], before, strict=True
+        )
+    ]
+    return padded(t, x, ([*lead, *before], [*lead, *after]), 0, "constant")
 
 
 def _spatial(t: TorchContext) -> int:

@@ -71,7 +71,7 @@ def _checked(name: str, most: int) -> Result:
     info = database.operators()[name]
     try:
         given = database.samples(info, most)
-        calls = database.Calls(info.op, given)
+        calls = database.Calls(database.function_of(info), given)
         expected = calls.results()
     except Exception as error:  # noqa: BLE001 - PyTorch has no common class of errors
         return Result("unreachable", f"PyTorch: {_text(error)}")
@@ -90,7 +90,7 @@ def _alone(name: str, info: Any, given: list[Any], together: Result) -> Result:
     """Check the samples one by one; those that cannot be exported do not count."""
     counted, first = 0, together
     for sample in given:
-        calls = database.Calls(info.op, [sample])
+        calls = database.Calls(database.function_of(info), [sample])
         expected = calls.results()
         if not expected:
             continue

@@ -10,7 +10,7 @@ import torch
 
 from tests.suites import opinfo
 from tests.suites.opinfo_check import check, differences
-from tests.suites.opinfo_database import Calls, operators
+from tests.suites.opinfo_database import Calls, function_of, operators
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +61,27 @@ def test_other_results_are_wrong() -> None:
         [arrays[0] * float("nan")],
     ):  # fmt: skip
         assert differences("exp", calls, wrong, right).status == "wrong"
+
+
+def test_the_signs_of_singular_vectors_are_not_compared() -> None:
+    """Other signs are right; other vectors, values, and columns that are not orthogonal are not."""
+    x = torch.tensor([[3.0, 1.0], [1.0, -2.0], [0.5, 4.0]])
+    u, s, v = torch.linalg.svd(x, full_matrices=False)
+    info = operators()["linalg.svd"]
+    known = {"right": (u, s, v), "signs": (-u, s, -v), "values": (u, s * 2, v), "side": (-u, s, v),
+             "vectors": (u.flip(0), s, v)}  # fmt: skip
+
+    class Given:
+        def __init__(self, made: Any) -> None:
+            self.name, self.op = info.name, lambda: made
+
+    found = {name: function_of(Given(made))() for name, made in known.items()}
+    same = {
+        name: all(torch.allclose(a, b, atol=1e-5) for a, b in zip(f, found["right"], strict=True))
+        for name, f in found.items()
+    }
+    expected = {"right": True, "signs": True, "values": False, "side": False, "vectors": False}
+    assert same == expected
 
 
 def test_an_unsupported_operator_is_named() -> None:

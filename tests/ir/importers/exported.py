@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 import tilewright as tw
+from tilewright.ir.interpreter import run_graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,3 +52,32 @@ def equals_pytorch(
             expected = want.numpy()
             assert (have.shape, have.dtype) == (expected.shape, expected.dtype)
             np.testing.assert_allclose(np.asarray(have), expected, rtol=tolerance, atol=tolerance)
+
+
+def same_as_pytorch(
+    function: Callable[..., list[Any]], *inputs: Any, dynamic: Any = None, others: Any = (),
+    tolerance: float = 1e-5, reference: Callable[..., list[Any]] | None = None,
+) -> None:  # fmt: skip
+    """Require that the interpreter equals PyTorch for inputs, and for others of dynamic sizes.
+
+    A reference replaces the results of PyTorch.
+    """
+
+    class One(torch.nn.Module):
+        def forward(self, *operands: Any) -> list[Any]:
+            return function(*operands)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        axes = None if dynamic is None else {"operands": tuple(dynamic)}
+        program = torch.export.export(One(), inputs, dynamic_shapes=axes)
+    module = tw.from_exported_program(program)
+    for given in (inputs, *others):
+        found = run_graph(module, [x.numpy() for x in given])
+        for k, (have, want) in enumerate(zip(found, (reference or function)(*given), strict=True)):
+            expected = want.numpy()
+            assert (have.shape, have.dtype) == (expected.shape, expected.dtype), k
+            finite = np.abs(np.where(np.isfinite(expected), expected, 0)).max(initial=0)
+            np.testing.assert_allclose(
+                have, expected, rtol=tolerance, atol=tolerance * (1 + finite), err_msg=str(k)
+            )

@@ -82,6 +82,12 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "remainder of the dividend": lambda x, i: torch.fmod(x, 0.7) + torch.fmod(i - 3, 2),
     "shifts": lambda _, i: ((i - 3) << 2) + ((i - 3) >> 1) + torch.bitwise_left_shift(i, i * 9),
     "powers of two": lambda x, i: torch.ldexp(x, i) + x.frac() + torch.exp2(i),
+    "fractions and exponents": lambda x, i: (
+        torch.frexp(x)[0] + torch.frexp(x * 2.0 ** (i * 4))[1] + torch.frexp(x * 2.0**-146)[1]
+    ),
+    "fractions of limits": lambda x, _: (
+        torch.frexp(x / 0)[0] + torch.frexp(x / 0)[1] + torch.frexp(x * 0)[0]
+    ),
     "signs": lambda x, _: torch.signbit(x * 0) | (torch.copysign(x, -1.0) > 0),
     "neighbors": lambda x, _: torch.nextafter(x, -x) - x,
     "kinds of numbers": lambda x, i: (

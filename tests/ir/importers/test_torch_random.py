@@ -46,3 +46,32 @@ def test_draws_have_their_distribution(name: str) -> None:
     assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 5 / math.sqrt(N * M)
     again = [np.asarray(y) for y in run(x)]
     np.testing.assert_array_equal(again, [first, second])
+
+
+def test_drawn_positions_have_their_weights() -> None:
+    weights = torch.tensor([1.0, 2.0, 0.0, 4.0])
+
+    def function(x: Any) -> list[Any]:
+        rows = weights.expand(x.shape[0], 4)
+        return [torch.multinomial(rows, 200, replacement=True), torch.multinomial(rows, 2)]
+
+    with_return, without = (np.asarray(y) for y in compiled(function)(np.ones((N, 5), np.float32)))
+    assert (with_return.shape, without.shape) == ((N, 200), (N, 2))
+    share = np.bincount(with_return.ravel(), minlength=4) / with_return.size
+    np.testing.assert_allclose(share, weights.numpy() / 7, atol=5 * 0.5 / math.sqrt(N * 200))
+    assert (np.sort(without, axis=1)[:, 0] < np.sort(without, axis=1)[:, 1]).all()
+    assert not (without == 2).any()
+    first = np.bincount(without[:, 0], minlength=4) / N
+    np.testing.assert_allclose(first, weights.numpy() / 7, atol=5 * 0.5 / math.sqrt(N))
+
+
+def test_drawn_slopes_are_in_their_range() -> None:
+    def function(x: Any) -> list[Any]:
+        y = 1 - x.cumsum(1) % 2 * 2  # -1, 1, -1, 1, -1
+        return [torch.nn.functional.rrelu(y, 0.25, 0.5, training=k) / y for k in (True, False)]
+
+    drawn, mean = (np.asarray(y) for y in compiled(function)(np.ones((N, 5), np.float32)))
+    assert (drawn[:, 1::2] == 1).all()
+    assert ((drawn[:, ::2] >= 0.25) & (drawn[:, ::2] <= 0.5)).all()
+    assert drawn[:, ::2].std() > 0.05
+    np.testing.assert_allclose(mean[:, ::2], 0.375, rtol=1e-6)

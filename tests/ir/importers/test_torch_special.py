@@ -36,6 +36,7 @@ FUNCTIONS: dict[str, tuple[Any, Any, float]] = {
     "bessel_j1": (special.j1, EVERYWHERE, 1e-13),
     "bessel_y0": (special.y0, EVERYWHERE, 1e-13),
     "bessel_y1": (special.y1, EVERYWHERE, 1e-13),
+    "spherical_bessel_j0": (lambda x: special.spherical_jn(0, np.abs(x)), EVERYWHERE, 1e-14),
     "erfcx": (special.erfcx, EVERYWHERE, 1e-12),
     "log_ndtr": (special.log_ndtr, EVERYWHERE, 1e-13),
     "ndtri": (special.ndtri, CHANCES, 1e-12),

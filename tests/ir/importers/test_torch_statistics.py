@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.ir.importers.exported import compiled, equals_pytorch, matrix
+from tests.ir.importers.exported import compiled, equals_pytorch, matrix, same_as_pytorch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +40,13 @@ FUNCTIONS: dict[str, Callable[[Any], list[Any]]] = {
         x.put(torch.tensor([1, 1, 3]), x[0, :3], accumulate=True),
     ],
     "strided view": lambda x: [torch.as_strided(x, (2, 3), (1, 2), 1)],
+    "write of a strided view": lambda x: [
+        torch.as_strided_scatter(x.clone(), x[:2, :3], (2, 3), (1, 2), 1)
+    ],
+    "distances of pairs": lambda x: [
+        torch.nn.functional.pdist(x, p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)
+    ],
+    "no indices": lambda x: [x.gather(1, torch.zeros(0, dtype=torch.int64))],
     "distances": lambda x: [torch.cdist(x[:3], x[:2], p=p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)],
     "three factors": lambda x: [
         torch.nn.functional.bilinear(x[:, :2], x[:, 2:5], x[:1, :2, None].expand(4, 2, 3))
@@ -54,6 +61,17 @@ FUNCTIONS: dict[str, Callable[[Any], list[Any]]] = {
     ],
     "sums of products": lambda x: [torch.addbmm(x[:, :1], x[None], x.t()[None], beta=0.5)],
 }  # fmt: skip
+
+
+def test_reductions_of_a_number_have_the_axes_of_a_vector() -> None:
+    def function(x: Any) -> list[Any]:
+        found = [x.sum(0), x.mean(-1), x.prod(0), x.amax(0), x.amin((0,)), (x > 0).any(0)]
+        found += [x.all(-1), x.var(0, False), x.std(0, False), *torch.var_mean(x, 0, False)]
+        found += [x.softmax(0), x.log_softmax(-1), x.logsumexp(0), *torch.aminmax(x, dim=0)]
+        found += [x.count_nonzero(0), x.nansum(0), x.nanmean(0)]
+        return [*found, torch.nn.functional.cosine_similarity(x, -x, dim=0)]
+
+    same_as_pytorch(function, torch.tensor(3.0))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

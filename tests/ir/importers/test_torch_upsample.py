@@ -11,6 +11,8 @@ from torch.nn import functional
 import tilewright as tw
 from tilewright.errors import UnsupportedOperatorsError
 
+from tests.ir.importers.exported import same_as_pytorch
+
 IMAGES = {1: (2, 3, 7), 2: (2, 3, 8, 5), 3: (2, 2, 8, 4, 5)}
 
 
@@ -102,3 +104,19 @@ def test_a_factor_of_a_symbolic_size_that_is_not_exact_is_reported() -> None:
         )
     uses: Any = caught.value.details["operators"]
     assert "the scale factor 1.1 of the symbolic size" in uses[0]["reason"]
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_weighted_means_of_all_neighbors_equal_pytorch(mode: str) -> None:
+    def function(x: Any) -> list[Any]:
+        form: dict[str, Any] = {"mode": mode, "antialias": True}
+        return [
+            functional.interpolate(x, size=(5, 9), **form),
+            functional.interpolate(x, size=(5, 9), align_corners=True, **form),
+        ]
+
+    x = torch.randn(2, 3, 11, 6, generator=torch.Generator().manual_seed(0))
+    height = torch.export.Dim("height", min=4)
+    same_as_pytorch(function, x, dynamic=[{2: height}], others=[(x[:, :, :4],)])
+    factors: dict[str, Any] = {"scale_factor": (0.25, 1.5), "mode": mode, "antialias": True}
+    same_as_pytorch(lambda y: [functional.interpolate(y, **factors)], x)

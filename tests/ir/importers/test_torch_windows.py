@@ -12,9 +12,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tilewright.errors import UnsupportedOperatorsError
 from tilewright.ir.importers import from_exported_program
 from tilewright.ir.interpreter.graph import run_graph
+
+from tests.ir.importers.exported import same_as_pytorch
 
 F: Any = functional
 _GENERATOR = torch.Generator().manual_seed(3)
@@ -126,8 +127,15 @@ def test_windows_that_are_rounded_up_equal_pytorch(size: int) -> None:
     np.testing.assert_allclose(found, function(x).numpy(), rtol=1e-5, atol=1e-6, strict=True)
 
 
-def test_a_ceiling_with_another_divisor_is_rejected_by_name() -> None:
-    function = One(lambda x: F.avg_pool2d(x, 2, ceil_mode=True, divisor_override=3))
-    program = torch.export.export(function, (torch.ones(1, 4, 7, 7),))
-    with pytest.raises(UnsupportedOperatorsError, match="ceil_mode with divisor_override"):
-        from_exported_program(program)
+def test_windows_that_are_rounded_up_have_another_divisor() -> None:
+    def function(x: Any) -> list[Any]:
+        form: dict[str, Any] = {"ceil_mode": True, "divisor_override": 5}
+        return [
+            F.avg_pool2d(x, 3, 2, 1, **form),
+            F.avg_pool2d(x, (1, 3), (4, 3), **form),
+            F.avg_pool3d(x[None], 2, **form),
+        ]
+
+    for width in (4, 5, 7):
+        x = torch.randn(2, 3, 6, width, generator=_GENERATOR)
+        same_as_pytorch(function, x, dynamic=[{0: torch.export.Dim("batch")}], others=[(x[:1],)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from .configured import TEXT, row
@@ -50,8 +51,10 @@ MODELS: Final = (
         "bloom", "stablelm", "starcoder2", "cohere", "olmo", "olmo2", "granite", "glm", "glm4",
         "helium", "nemotron", "persimmon", "biogpt", "smollm3", "hunyuan_v1_dense",
         "ernie4_5", "arcee", "apertus", "seed_oss", "bitnet", "diffllama", "gpt_bigcode",
-        "ctrl", "openai-gpt", "nanochat", "gpt_neox_japanese", "xglm",
+        "ctrl", "nanochat", "gpt_neox_japanese", "xglm",
     )),
+    # PyTorch compares the length with that of the table of positions, which is 64.
+    replace(_lm("openai-gpt"), limits={"length": 63}),
     _lm("gemma2", sliding_window=4, query_pre_attn_scalar=8),
     _lm("gemma3", kind="gemma3_text", sliding_window=4, query_pre_attn_scalar=8,
         layer_types=["sliding_attention", "full_attention"]),

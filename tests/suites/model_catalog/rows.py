@@ -50,6 +50,8 @@ class Model:
         The sizes of the calls by dimension that differ from :data:`SIZES`.
     needs : str
         The package that the module is from.
+    limits : Mapping of str to int
+        The largest sizes of dimensions that PyTorch cannot export without.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Model:
     inputs: Mapping[str, str]
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     needs: str = "torch"
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def shapes(self, call: int) -> dict[str, int]:
         """Return the sizes of the dynamic dimensions in a call."""
@@ -73,7 +76,7 @@ class Model:
 
     def dynamic(self) -> dict[str, dict[int, Any]]:
         """Return the dynamic dimensions of each argument."""
-        known = {name: torch.export.Dim(name) for name in self.shapes(0)}
+        known = {n: torch.export.Dim(n, max=self.limits.get(n)) for n in self.shapes(0)}
         return {
             argument: {
                 axis: known[name] if factor == 1 else factor * known[name]
