@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import TilewrightError, visible
 from ..nearest import did_you_mean, listed, missing_attribute
+from .copies import replace
 from .dtype import DType
 from .graph.nodes import GraphFunc
 from .loop.nodes import PrimFunc

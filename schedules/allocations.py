@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -15,6 +14,7 @@ from ..ir.analysis import (
     tree_of,
     writes_separate,
 )
+from ..ir.copies import replace
 from ..ir.identity import Uid
 from ..ir.loop.decompose import reduction_position
 from ..ir.loop.memory_scopes import OF_BLOCK

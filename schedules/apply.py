@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 from ..errors import Json
+from ..ir.copies import replace
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
 from .allocations import AllocationScopeError, has_scopes, lifted, sunk
@@ -287,18 +288,19 @@ def apply(state: State, step: Step) -> Applied:
         raise StepError(step.title(), problems, state.module)
     if isinstance(step, Composite):
         return _composed(state, step)
-    state = located(state, step)
+    before, state = state, located(state, step)
     if isinstance(step, Primitive) and (decided := step.decided(scope)) is not step:
         given = step = decided
-    inside = replace(state, module=outside.module, inside=outside.inside)
-    inside.memo.update(outside.memo)  # facts on the same program and target
+    inside = outside
+    if state is not before:  # later steps have other numbers
+        inside = replace(state, module=outside.module, inside=outside.inside)
+        inside.memo.update(outside.memo)  # facts on the same program and target
     rewrite = _run(step, inside, moved)
     moves = state.moves
     if rewrite.moved:
         moves = (*moves, Move(len(state.trace), step.verb(), rewrite.moved))
     results = returned(state, rewrite.results)
-    new = recorded(state, given, results, rewrite.decisions)
-    new = replace(new, module=rewrite.module, moves=moves)
+    new = recorded(state, given, results, rewrite.decisions, module=rewrite.module, moves=moves)
     report_step(new.module)
     return Applied(new, results, rewrite)
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, TypeAlias
 
 from ..ir.analysis import Tree, tree_of, with_own_regions, with_regions, written_before_read
 from ..ir.analysis.dependences import with_separate_inits
 from ..ir.analysis.races import kind_conflicts
+from ..ir.copies import replace
 from ..ir.loop.memory_scopes import OF_BLOCK
 from ..ir.loop.nodes import (
     Alloc,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 
 from ..ir.analysis import accesses, bound_kinds, iterated_kinds, reorders
 from ..ir.analysis.dependences import Conflict
 from ..ir.analysis.lane_scans import scans_lanes
 from ..ir.analysis.scatter import is_scatter
+from ..ir.copies import replace
 from ..ir.identity import Uid
 from ..ir.loop.memory_scopes import SCOPES
 from ..ir.loop.nodes import INTRINSIC, Block, Buffer, For, LoopKind

@@ -58,9 +58,12 @@ def coerced(step: _Step, context: Context) -> _Step:
     ParameterError
         If a value cannot be converted to the type of its field.
     """
-    hints, order = _hints(type(step)), _order(type(step))
-    for name in order:
-        value, options = getattr(step, name), hints[name]
+    hints = _hints(type(step))
+    for name, exact in _exact(type(step)):
+        value = getattr(step, name)
+        if type(value) in exact and not _is_long(value):
+            continue
+        options = hints[name]
         if type(value) is not list and not _is_long(value) and _is_any(value, options):
             continue
         new = _converted(step, name, options, context)
@@ -77,6 +80,20 @@ def _order(cls: type[Step]) -> tuple[str, ...]:
     """
     hints, names = _hints(cls), (f.name for f in dataclasses.fields(cast("Any", cls)))
     return tuple(sorted(names, key=lambda name: not _names_handle(hints[name])))
+
+
+@lru_cache(maxsize=1024)
+def _exact(cls: type[Step]) -> tuple[tuple[str, frozenset[type]], ...]:
+    """Return the names of the fields in order, each with the classes of values that it accepts.
+
+    Further values, such as those of subclasses, are accepted by :func:`_is_any`.
+    """
+    found: list[tuple[str, frozenset[type]]] = []
+    for name in _order(cls):
+        options = (NoneType if option is None else option for option in _hints(cls)[name])
+        plain = [x for x in options if isinstance(x, type) and get_origin(x) is None]
+        found.append((name, frozenset(plain) - {list}))
+    return tuple(found)
 
 
 def _is_long(value: object) -> bool:
@@ -165,6 +182,7 @@ def _hints(cls: type[Step]) -> dict[str, Any]:
     return {name: _flat(hint) for name, hint in cls.hints().items()}
 
 
+@lru_cache(maxsize=1024)
 def _flat(hint: Any) -> tuple[Any, ...]:
     if get_origin(hint) in (Union, UnionType):
         return tuple(x for arg in get_args(hint) for x in _flat(arg))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import assert_never
 
 from ..errors import Json
 from ..ir.analysis import Tree, outside_loops, within_loop
+from ..ir.copies import replace
 from ..ir.dtype import DType
 from ..ir.identity import fresh_name
 from ..ir.loop.decompose import bound_variables, without_variables

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from ..ir.analysis import (
@@ -18,6 +17,7 @@ from ..ir.analysis import (
     within_dimension,
     within_loop,
 )
+from ..ir.copies import replace
 from ..ir.loop.nodes import Block, Buffer, For, If, IterVar, Let, Load, Seq, Stmt, Store
 from ..ir.loop.visit import (
     Rebuilder,

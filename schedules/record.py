@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from typing import Final, TypedDict
 
 from ..errors import Json
+from ..ir.copies import replace
 from ..ir.loop.nodes import IndexMap
+from ..ir.module import Module
 from ..ir.symbolic import Bool, Expr, to_text
 from .block_forms import block_form, occurrence
-from .handles import HANDLE_TYPES, BlockRef, label
+from .handles import HANDLE_TYPES, BlockRef, Handle, Move, label
 from .lookup import locate
 from .problem import TraceError
 from .state import State
 from .step import Step
-from .trace import DROPPED, Argument, Group, ResultOf, TraceStep, Written
+from .trace import DROPPED, Argument, Group, ResultOf, Trace, TraceStep, Written
 from .values import Result, StepInt, Value, index_map_text
 
 
@@ -33,16 +35,24 @@ def with_known(state: State, results: Iterable[Result]) -> State:
         if isinstance(handle, HANDLE_TYPES) and handle not in state.known:
             for query in locate(state, handle):
                 marks = _marks(state, query.op, query.results)
-                state = _appended(state, query.op, query.values, query.results, marks)
+                entry = _entry(state, query.op, query.values, query.results, marks)
+                state = replace(state, **entry)
     return state
 
 
 def recorded(
-    state: State, step: Step, results: tuple[Result, ...], decisions: Mapping[str, Json]
+    state: State,
+    step: Step,
+    results: tuple[Result, ...],
+    decisions: Mapping[str, Json],
+    *,
+    module: Module,
+    moves: tuple[Move, ...],
 ) -> State:
-    """Return the state with a step appended to its trace; the module is not changed."""
+    """Return the state after a step: with its module, its moves, and the step in its trace."""
     decisions = decisions or _marks(state, step.verb(), results)
-    return _appended(state, step.verb(), step.chosen(), results, decisions)
+    entry = _entry(state, step.verb(), step.chosen(), results, decisions)
+    return replace(state, module=module, moves=moves, **entry)
 
 
 def _marks(state: State, op: str, results: tuple[Result, ...]) -> Mapping[str, Json]:
@@ -109,26 +119,37 @@ def called(before: State, step: Step) -> TraceStep:
     return TraceStep(step.verb(), arguments)
 
 
-def _appended(
+class _Entry(TypedDict):
+    """The fields of a state that record a step."""
+
+    trace: Trace
+    results: tuple[tuple[Result, ...], ...]
+    known: Mapping[Handle | Expr, ResultOf]
+
+
+def _entry(
     state: State,
     op: str,
     values: Iterable[tuple[str, Value]],
     results: tuple[Result, ...],
     decisions: Mapping[str, Json],
-) -> State:
-    arguments = tuple((name, argument(state, value)) for name, value in values)
+) -> _Entry:
+    """Return the fields of a state with a further step in its trace."""
+    arguments = tuple([(name, argument(state, value)) for name, value in values])
     names = tuple(map(_name, results))
     known = state.known
     if results:
         number = len(state.trace)
         added = {r: ResultOf(number, k) for k, r in enumerate(results) if not isinstance(r, int)}
         known = {**known, **added}
-    return replace(
-        state,
-        trace=state.trace.appended(TraceStep(op, arguments, names, dict(decisions))),
-        results=(*state.results, results),
-        known=known,
-    )
+    step = TraceStep(op, arguments, names, dict(decisions))
+    return {
+        "trace": state.trace.appended(step), "results": (*state.results, results), "known": known,
+    }  # fmt: skip
+
+
+_REFERENCES: Final = (*HANDLE_TYPES, StepInt, Expr)
+"""The classes of values that may be results of steps."""
 
 
 def argument(state: State, value: Value) -> Argument:
@@ -139,7 +160,7 @@ def argument(state: State, value: Value) -> Argument:
     TraceError
         If a handle is not the result of a recorded step.
     """
-    if isinstance(value, (*HANDLE_TYPES, StepInt, Expr)):
+    if isinstance(value, _REFERENCES):
         found = _reference(state, value)
         if found is not None:
             return found

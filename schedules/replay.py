@@ -268,9 +268,10 @@ class _Groups:
         """Enter the groups that start at a step; their operands become known."""
         while self._waiting and self._waiting[0].first == number:
             group = self._waiting.pop(0)
-            if any(self._skipped(ref) for ref in group.call().operands()):
+            operands = group.call().operands()
+            if any(self._skipped(ref) for ref in operands):
                 continue  # its steps are applied without the group
-            handles = {ref: self._handle(ref, number) for ref in group.call().operands()}
+            handles = {ref: self._handle(ref, number) for ref in operands}
             state = with_known(state, handles.values())
             arguments = tuple((name, _renamed(v, state, handles)) for name, v in group.arguments)
             values = {k: _value(v, number, self._environment) for k, v in group.arguments}
@@ -322,7 +323,7 @@ class _Groups:
 
 def _marked(call: TraceStep, group: Group, environment: _Environment) -> TraceStep:
     """Return a group's call; if one of its steps was skipped, it is marked as edited."""
-    if all(environment[k] is not None for k in range(group.first, group.stop)):
+    if None not in environment[group.first : group.stop]:
         return call
     return replace(call, decisions={**call.decisions, EDITED: True})
 
@@ -353,20 +354,25 @@ def _renamed(value: Argument, state: State, handles: Mapping[ResultOf, Result]) 
 
 def _decoded(recorded: TraceStep, number: int, environment: _Environment) -> Step:
     cls = step_type(recorded.op)
-    known = {p.name for p in cls.parameters()}
-    extra = [name for name, _ in recorded.arguments if name not in known]
-    if extra:
-        question = did_you_mean(extra[0], known)
-        raise TraceError(
-            f"{recorded.op} has no parameter {extra[0]!r}" + (f"; {question}" if question else ""),
-            hint=f"its parameters are {', '.join(sorted(known))}",
-        )
-    required = {p.name for p in cls.parameters() if p.required}
-    absent = required - {name for name, _ in recorded.arguments}
-    if absent:
-        raise TraceError(f"{recorded.op} lacks parameter {min(absent)!r}")
+    names = [name for name, _ in recorded.arguments]
+    if not cls.accepts(names):
+        raise _mismatched(cls, recorded.op, names)
     values = {name: _value(v, number, environment) for name, v in recorded.arguments}
     return cls(**values)
+
+
+def _mismatched(cls: type[Step], op: str, names: Collection[str]) -> TraceError:
+    """Return the error for arguments whose names do not create a step."""
+    known = {p.name for p in cls.parameters()}
+    extra = next((name for name in names if name not in known), None)
+    if extra is None:
+        absent = min({p.name for p in cls.parameters() if p.required} - set(names))
+        return TraceError(f"{op} lacks parameter {absent!r}")
+    question = did_you_mean(extra, known)
+    return TraceError(
+        f"{op} has no parameter {extra!r}" + (f"; {question}" if question else ""),
+        hint=f"its parameters are {', '.join(sorted(known))}",
+    )
 
 
 def _value(value: Argument, number: int, environment: _Environment) -> object:

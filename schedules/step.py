@@ -38,7 +38,7 @@ class Step:
     @classmethod
     def verb(cls) -> str:
         """Return the name of this step: of its method, in traces and in the workbench."""
-        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        return _verb(cls)
 
     @classmethod
     def hints(cls) -> Mapping[str, Any]:
@@ -58,8 +58,8 @@ class Step:
     @classmethod
     def accepts(cls, names: Collection[str]) -> bool:
         """Return whether arguments with these names create a step."""
-        required = {p.name for p in cls.parameters() if p.required}
-        return required <= set(names) <= {p.name for p in cls.parameters()}
+        required, known = _accepted(cls)
+        return required <= set(names) <= known
 
     @classmethod
     def summary(cls) -> str:
@@ -78,13 +78,15 @@ class Step:
         )
 
     def handles(self) -> Iterator[Handle]:
-        """Yield all handles among the values, those in tuples included."""
+        """Return an iterator over all handles among the values, those in tuples included."""
+        found: list[Handle] = []
         for name in _names(type(self)):
             value = getattr(self, name)
             if isinstance(value, HANDLE_TYPES):
-                yield value
+                found.append(value)
             elif isinstance(value, tuple):
-                yield from handles_in(cast("Value", value))
+                found += handles_in(cast("Value", value))
+        return iter(found)
 
     def title(self) -> str:
         """Return the step as a call: name and values."""
@@ -113,6 +115,18 @@ def returned_shape(cls: type[Step]) -> Shape:
     if cls.returns is None:
         return "none"
     return "many" if getattr(cls.returns, "__origin__", None) is tuple else "one"
+
+
+@cache
+def _verb(cls: type[Step]) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+
+
+@cache
+def _accepted(cls: type[Step]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of the required fields, and of all fields."""
+    required = frozenset(p.name for p in cls.parameters() if p.required)
+    return required, frozenset(p.name for p in cls.parameters())
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from ..loop.nodes import (
     Alloc,
@@ -100,7 +101,13 @@ def accesses(block: Block) -> tuple[Access, ...]:
     Accesses to buffers that the block allocates itself are omitted.
     """
     parts = () if block.init is None else (block.init,)
-    return tuple(a for part in (*parts, block.body) for a in _in(part, block, {}, {}))
+    return tuple([Access(block, *a) for part in (*parts, block.body) for a in _accesses_of(part)])
+
+
+@lru_cache(maxsize=4096)
+def _accesses_of(statement: Stmt) -> tuple[_Found, ...]:
+    """Return the accesses of the init or the body of a block, which most steps do not change."""
+    return tuple(_in(statement, {}, {}))
 
 
 def reads(block: Block, buffer: Buffer | None = None) -> tuple[Access, ...]:
@@ -126,17 +133,21 @@ def _writes(block: Block) -> tuple[Access, ...]:
     return tuple({(a.buffer, a.indices): a for a in accesses(block) if a.writes}.values())
 
 
+_Found: TypeAlias = "tuple[Buffer, tuple[Expr, ...], Mapping[Var, Interval], bool, Bool]"
+"""The fields of an access after its block, in order."""
+
+
 def _in(
-    statement: Stmt, block: Block, inner: Mapping[Var, Interval], bound: Mapping[Var, Expr]
-) -> Iterator[Access]:
+    statement: Stmt, inner: Mapping[Var, Interval], bound: Mapping[Var, Expr]
+) -> Iterator[_Found]:
     """Yield accesses; ``bound`` maps the iteration variables of nested blocks to bindings."""
 
     def access(
         buffer: Buffer, indices: tuple[Expr, ...], guard: Bool = TRUE, *, writes: bool
-    ) -> Access:
-        at = tuple(substitute(i, bound) for i in indices) if bound else indices
+    ) -> _Found:
+        at = tuple([substitute(i, bound) for i in indices]) if bound else indices
         when = substitute(guard, bound) if bound and guard is not TRUE else guard
-        return Access(block, buffer, at, inner, writes, when)
+        return buffer, at, inner, writes, when
 
     match statement:
         case Store(buffer=buffer, indices=indices, value=value):
@@ -154,12 +165,12 @@ def _in(
         case Block(iters=iters):
             bound = {**bound, **{v.var: substitute(v.binding, bound) for v in iters}}
         case Alloc(buffer=own, body=body):
-            yield from (a for a in _in(body, block, inner, bound) if a.buffer is not own)
+            yield from (found for found in _in(body, inner, bound) if found[0] is not own)
             return
         case _:
             pass
     for child in children(statement):
-        yield from _in(child, block, inner, bound)
+        yield from _in(child, inner, bound)
 
 
 def guarded_loads(element: Element) -> Iterator[tuple[Load, Bool]]:

@@ -67,13 +67,17 @@ def statements_around(tree: Tree, block: Block, within: Stmt | None = None) -> t
     found: list[Stmt] = []
     if within is block:
         return ()
-    for above in tree.ancestors(block):
+    parent = tree.parent
+    above = parent.get(block)
+    while above is not None:
         if within is None and isinstance(above, Block):
             break
         found.append(above)
         if above is within:
             break
-    return tuple(reversed(found))
+        above = parent.get(above)
+    found.reverse()
+    return tuple(found)
 
 
 def enclosing(tree: Tree, block: Block, within: Stmt | None = None) -> Enclosing:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ..symbolic import (
     Add,
     Bool,
+    Const,
     Expr,
     Facts,
     FloorDiv,
@@ -36,10 +37,12 @@ from ..symbolic import (
     substitute,
     total,
 )
+from ..symbolic.build import weighted_sum
 from .differences import has_choice, largest_difference
 
 ZERO = as_expr(0)
 ONE = as_expr(1)
+_PLAIN = (Var, Const)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ def _constant_bounds(index: Expr) -> _Width | None:
 
 
 def _sum(index: Add, inner: Mapping[Var, Interval], facts: Facts) -> _Width | None:
-    low: Expr = as_expr(index.constant)
+    starts: list[tuple[Expr, int]] = []
     steps: list[tuple[int, Expr]] = []
     exhaustive = True
     for term, scale in index.terms:
@@ -163,12 +166,28 @@ def _sum(index: Add, inner: Mapping[Var, Interval], facts: Facts) -> _Width | No
         if part is None:
             return _constant_bounds(index)
         start, width, whole = part
-        low = low + scale * (start if scale > 0 else start + width)
-        if width != 0:
+        starts.append((start if scale > 0 else start + width, scale))
+        if width is not ZERO:
             steps.append((abs(scale), width))
             exhaustive = exhaustive and whole
-    width = total(tuple(scale * width for scale, width in steps))
+    low = _scaled_sum(starts, index.constant)
+    if low is None:
+        low = as_expr(index.constant)
+        for start, scale in starts:
+            low = low + scale * start
+    width = total([scale * width for scale, width in steps])
     return low, width, exhaustive and _independent(index, inner) and _gapless(steps, facts)
+
+
+def _scaled_sum(parts: list[tuple[Expr, int]], constant: int) -> Expr | None:
+    """Return the sum of scaled symbols and constants; None if there are other terms.
+
+    The rules for sums do not apply to them, so the order of the additions does not matter.
+    """
+    for part, _ in parts:
+        if not isinstance(part, _PLAIN):
+            return None
+    return weighted_sum(parts, constant)
 
 
 def _independent(index: Add, inner: Mapping[Var, Interval]) -> bool:

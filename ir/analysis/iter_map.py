@@ -132,9 +132,10 @@ class _Reader:
 
     def _is_whole(self, digit: _Digit, divisor: Expr) -> bool:
         """Return whether quotient and remainder of a digit by a divisor are digits, too."""
-        return is_proved(digit.lower * digit.extent >= self.size[digit.source], self._facts) or (
-            is_proved(eq(digit.extent % divisor, 0), self._facts)
-        )
+        reach, size = digit.lower * digit.extent, self.size[digit.source]
+        if reach is size or is_proved(reach >= size, self._facts):
+            return True
+        return is_proved(eq(digit.extent % divisor, 0), self._facts)
 
     def _source(self, term: Expr, divisor: Expr) -> _Digit | None:
         """Return the digit of a dividend; a dividend of several digits becomes a new source."""
@@ -209,7 +210,8 @@ class _Reader:
         while True:
             following = next((d for d in left if d.lower is reach), None)
             if following is None:
-                return is_proved(reach >= self.size[source], self._facts)
+                size = self.size[source]
+                return reach is size or is_proved(reach >= size, self._facts)
             left.remove(following)
             reach = simplify(reach * following.extent, self._facts)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from ..copies import replace
 from ..loop.nodes import Block, Buffer, Range, Region, Stmt
 from ..loop.visit import transform
 from ..symbolic import Expr, Facts, as_expr

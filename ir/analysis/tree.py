@@ -179,26 +179,29 @@ class Tree:
     def loops_above(self, statement: Stmt) -> tuple[For, ...]:
         """Return the loops around a statement up to the nearest block, outermost first."""
         found: list[For] = []
-        for above in self.ancestors(statement):
-            if isinstance(above, Block):
-                break
+        above = self.parent.get(statement)
+        while above is not None and not isinstance(above, Block):
             if isinstance(above, For):
                 found.append(above)
+            above = self.parent.get(above)
         return tuple(reversed(found))
 
     def binders_above(self, statement: Stmt) -> tuple[For | Let, ...]:
         """Return the loops and lets around a statement up to the nearest block, outermost first."""
         found: list[For | Let] = []
-        for above in self.ancestors(statement):
-            if isinstance(above, Block):
-                break
-            if isinstance(above, For | Let):
+        above = self.parent.get(statement)
+        while above is not None and not isinstance(above, Block):
+            if isinstance(above, _BINDERS):
                 found.append(above)
+            above = self.parent.get(above)
         return tuple(reversed(found))
 
     def contains(self, outer: Stmt, inner: Stmt) -> bool:
         """Return whether ``inner`` is ``outer`` or is nested in it."""
-        return outer is inner or any(a is outer for a in self.ancestors(inner))
+        above: Stmt | None = inner
+        while above is not None and above is not outer:
+            above = self.parent.get(above)
+        return above is not None
 
     def common(self, statements: Iterable[Stmt]) -> Stmt:
         """Return the innermost statement that is or encloses each of the statements."""

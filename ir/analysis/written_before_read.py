@@ -10,9 +10,10 @@ value at its start, whatever the statement reads.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from ..copies import replace
 from ..loop.nodes import (
     Alloc,
     Bind,

@@ -8,11 +8,13 @@ is 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 from ...errors import MalformedProgramError
+from ..copies import replace
 from ..identity import Uid, UidSource, fresh_name
 from ..symbolic import (
     Add,
@@ -418,6 +420,7 @@ def reduction_position(path: tuple[Stmt, ...], block: Block) -> int:
     return next(found, len(path))
 
 
+@lru_cache(maxsize=4096)
 def reduction_variables(path: tuple[Stmt, ...], block: Block) -> frozenset[Var]:
     """Return the variables of the statements that iterate a reduction.
 
@@ -431,13 +434,16 @@ def reduction_variables(path: tuple[Stmt, ...], block: Block) -> frozenset[Var]:
     spatial, reducing = bound_variables(block.iters)
     if not spatial.isdisjoint(reducing):
         reducing -= determined_loops(path, block)
+    lets = [statement for statement in reversed(path) if isinstance(statement, Let)]
     while True:
-        found = reducing - _constant_integers(path, spatial - reducing)
-        for statement in reversed(path):
-            if isinstance(statement, Let) and statement.var in found:
-                read = (free_vars(index) for index in statement.load.indices)
-                found |= frozenset[Var]().union(*read) - spatial
-        found -= _constant_integers(path, spatial - found)
+        found = reducing
+        if lets:
+            found -= _constant_integers(path, spatial - reducing)
+            for let in lets:
+                if let.var in found:
+                    read = (free_vars(index) for index in let.load.indices)
+                    found |= frozenset[Var]().union(*read) - spatial
+            found -= _constant_integers(path, spatial - found)
         for item in _summing(block, found):
             found |= free_vars(item.binding)
         if found <= reducing:

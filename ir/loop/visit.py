@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, TypeVar, assert_never
 
+from ..copies import replace
 from ..dtype import DType
 from ..symbolic import Bool, Expr, SymInt, Var, substitute
 from .nodes import (
@@ -93,7 +93,10 @@ def walk(statement: Stmt) -> Iterator[Stmt]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(children(top)))
+        if isinstance(top, For):  # most statements are loops and stores
+            stack.append(top.body)
+        elif not isinstance(top, Store):
+            stack.extend(reversed(children(top)))
 
 
 def operands(element: Element) -> tuple[Element, ...]:
@@ -223,6 +226,11 @@ def with_children(statement: Stmt, new: tuple[Stmt, ...]) -> Stmt:
 
 def transform(statement: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
     """Rewrite bottom-up: ``change`` receives every statement after its children were rewritten."""
+    if isinstance(statement, Store):
+        return change(statement)
+    if isinstance(statement, For):
+        body = transform(statement.body, change)
+        return change(statement if body is statement.body else replace(statement, body=body))
     old = children(statement)
     inner = tuple([transform(child, change) for child in old])
     return change(statement if same(old, inner) else with_children(statement, inner))
@@ -314,7 +322,7 @@ class Rebuilder:
 
     def exprs(self, terms: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Rewrite index terms; the same tuple is returned if none changes."""
-        new = tuple(self.expr(t) for t in terms)
+        new = tuple([self.expr(t) for t in terms])
         return terms if same(terms, new) else new
 
     def region(self, region: Region) -> Region:
@@ -478,6 +486,12 @@ class _Substituter(Rebuilder):
 
     def expr(self, term: Expr) -> Expr:
         return substitute(term, self._terms) if self._terms else term
+
+    def exprs(self, terms: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        if not self._terms:
+            return terms
+        new = tuple([substitute(term, self._terms) for term in terms])
+        return terms if same(terms, new) else new
 
     def predicate(self, claim: Bool) -> Bool:
         return substitute(claim, self._terms) if self._terms else claim

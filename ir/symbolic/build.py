@@ -197,6 +197,8 @@ def _merge(a: SymInt, b: SymInt, sign: int) -> Expr:
 
 def add(a: SymInt, b: SymInt) -> Expr:
     """Return ``a + b``."""
+    if type(a) is Const and type(b) is Const:
+        return Const(a.value + b.value)
     key = (a, b)
     found = _add_cache.get(key)
     return found if found is not None else remember(_add_cache, key, _merge(a, b, 1))
@@ -204,6 +206,8 @@ def add(a: SymInt, b: SymInt) -> Expr:
 
 def subtract(a: SymInt, b: SymInt) -> Expr:
     """Return ``a - b``."""
+    if type(a) is Const and type(b) is Const:
+        return Const(a.value - b.value)
     key = (a, b)
     found = _subtract_cache.get(key)
     return found if found is not None else remember(_subtract_cache, key, _merge(a, b, -1))
@@ -211,6 +215,8 @@ def subtract(a: SymInt, b: SymInt) -> Expr:
 
 def multiply(a: SymInt, b: SymInt) -> Expr:
     """Return ``a * b``, expanded unless that creates too many terms."""
+    if type(a) is Const and type(b) is Const:
+        return Const(a.value * b.value)
     key = (a, b)
     found = _multiply_cache.get(key)
     if found is not None:

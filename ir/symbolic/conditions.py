@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from . import ranges
 from .base import ALGEBRA, Bool, Expr, SymInt, ValueRange
-from .build import as_expr, decided, value_range_of
+from .build import as_expr, const_value, decided, value_range_of
 from .errors import NotAConditionError, NotAnIntegerError
 from .intern import InternTable
 from .predicates import FALSE, TRUE, And, BoolConst, Cmp, Eq, Le, Lt, Ne, Or
@@ -16,7 +16,7 @@ from .rule import PLAIN, Knowledge
 from .rules.choices import MAXIMUM, MINIMUM, SELECTION, PairRule
 from .rules.comparison import EQUALITY, ORDER, ComparisonRule
 from .rules.logic import CONJUNCTION, DISJUNCTION, LogicRule
-from .terms import Max, Min, Select, linear_terms
+from .terms import Const, Max, Min, Select, linear_terms
 
 _by_order = attrgetter("order")
 _orders: InternTable[Cmp] = InternTable()
@@ -46,6 +46,8 @@ def normalize(e: Expr, rules: tuple[ComparisonRule, ...], knowledge: Knowledge) 
 
 def order_of(e: Expr, knowledge: Knowledge = PLAIN) -> Bool:
     """Return the condition ``e <= 0``."""
+    if type(e) is Const and knowledge is PLAIN:
+        return TRUE if e.value <= 0 else FALSE
     present = _orders.get(e) if knowledge is PLAIN else None
     if present is not None:
         return present
@@ -78,12 +80,25 @@ def equality_of(e: Expr, knowledge: Knowledge = PLAIN) -> Bool:
 
 def less_equal(a: SymInt, b: SymInt) -> Bool:
     """Return the condition ``a <= b``."""
-    return order_of(as_expr(a) - b)
+    return TRUE if _is_at_most(a, b) else order_of(as_expr(a) - b)
 
 
 def less(a: SymInt, b: SymInt) -> Bool:
     """Return the condition ``a < b``."""
-    return order_of(as_expr(a) - b + 1)
+    return TRUE if _is_at_most(a, b, 1) else order_of(as_expr(a) - b + 1)
+
+
+def _is_at_most(a: SymInt, b: SymInt, offset: int = 0) -> bool:
+    """Return whether ``a + offset <= b`` holds by the bounds of one side; the other is a constant.
+
+    The rules for comparisons find the same, after they build the difference.
+    """
+    first, last = const_value(a), const_value(b)
+    if last is None and first is not None and isinstance(b, Expr):
+        last = b.lower
+    elif first is None and last is not None and isinstance(a, Expr):
+        first = a.upper
+    return first is not None and last is not None and first + offset <= last
 
 
 def eq(a: SymInt, b: SymInt) -> Bool:

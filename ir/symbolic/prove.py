@@ -8,6 +8,7 @@ from .base import Bool, Expr, SymInt
 from .build import as_expr
 from .conditions import as_condition
 from .facts import Facts
+from .predicates import TRUE
 from .proof import strategy
 from .proof.answer import Proof, Proved
 from .ranges import Bounds
@@ -58,7 +59,7 @@ def is_proved(claim: Bool, facts: Facts = _NOTHING) -> bool:
     >>> is_proved(minimum(n, 64) <= n)
     True
     """
-    return isinstance(prove(claim, facts), Proved)
+    return claim is TRUE or isinstance(prove(claim, facts), Proved)
 
 
 def is_simple(claim: Bool, facts: Facts = _NOTHING) -> bool:

@@ -124,6 +124,8 @@ def substitute(e: Expr | Bool, values: Mapping[Var, SymInt]) -> Expr | Bool:
     """
     if not values or e.free.isdisjoint(values):
         return e
+    if isinstance(e, Var):  # most terms are symbols
+        return as_expr(values[e])
     built: dict[Term, Term] = {v: as_expr(value) for v, value in values.items()}
     by = Replacement(built)
     stack: list[Term] = [e]

@@ -93,7 +93,8 @@ class CombineCrossThreadReductions(Pass):
 
 def _next(body: Stmt) -> Block | None:
     blocks = (s for s in walk(body) if isinstance(s, Block))
-    return next((b for b in blocks if _axes(b, around(body, b)) and not _is_done(b)), None)
+    reducing = (b for b in blocks if not _is_done(b) and any(v.kind == "reduce" for v in b.iters))
+    return next((b for b in reducing if _axes(b, around(body, b))), None)
 
 
 def _is_done(block: Block) -> bool:

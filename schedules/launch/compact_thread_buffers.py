@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, TypeAlias
 
-from ...ir.analysis import Tree, tree_of, written_before_read
+from ...ir.analysis import Tree, tree_of
 from ...ir.analysis.allocations import loops_around
 from ...ir.analysis.occurrences import Occurrence
 from ...ir.analysis.thread_accesses import in_own_parts, reads_own_writes
+from ...ir.copies import replace
 from ...ir.kernel_errors import MemoryScopeError
 from ...ir.loop.memory_scopes import OF_BLOCK, PRIVATE
 from ...ir.loop.nodes import STORAGE_ALIGN, Block, Buffer, For, PrimFunc, Stmt
@@ -24,11 +24,11 @@ from .compaction import (
     CompactedBuffer,
     Part,
     Rebase,
+    begins_empty,
     buffer_accesses,
     by_age,
     common_loops,
     hoisted,
-    lifetime,
     live_scope,
     placement_note,
     shrunk,
@@ -292,10 +292,7 @@ def _begins_empty(
     buffer: Buffer, launch: list[For], tree: Tree, collective: Mapping[Var, Expr] | None = None
 ) -> bool:
     """Return whether no value of a temporary enters the innermost of some launch loops."""
-    if not launch:
-        return True
-    body = lifetime(buffer, launch[-1].body, tree)
-    return bool(written_before_read(body, [buffer], tree.facts(body), collective))
+    return not launch or begins_empty(buffer, launch[-1].body, tree, collective)
 
 
 def _per_block(

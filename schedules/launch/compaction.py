@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from math import gcd
 from typing import Final, TypeAlias
@@ -13,6 +13,7 @@ from ...ir.analysis.allocations import largest_shape, largest_value, loops_aroun
 from ...ir.analysis.bounds import bounded_accesses
 from ...ir.analysis.differences import has_choice, largest_difference
 from ...ir.analysis.occurrences import Occurrence, occurrences
+from ...ir.copies import replace
 from ...ir.kernel_errors import MemoryScopeError
 from ...ir.loop.nodes import Alloc, Buffer, Element, For, Let, Load, PrimFunc, Scope, Stmt, Store
 from ...ir.loop.visit import Rebuilder, allocations
@@ -270,13 +271,37 @@ def live_scope(
         moving = [k for k, loop in enumerate(loops) if loop.var in used]
         if not moving or loops[moving[-1]] in fresh:
             return loops, intervals
-        body = lifetime(buffer, loops[moving[-1]].body, tree)
-        if written_before_read(body, [buffer], tree.facts(body), collective):
+        if begins_empty(buffer, loops[moving[-1]].body, tree, collective):
             return loops, intervals
         loops = loops[: moving[-1]]
 
 
-def lifetime(buffer: Buffer, body: Stmt, tree: Tree) -> Stmt:
+def begins_empty(
+    buffer: Buffer, statement: Stmt, tree: Tree, collective: Mapping[Var, Expr] | None = None
+) -> bool:
+    """Return whether no value of a temporary enters a statement of a function.
+
+    Parameters
+    ----------
+    buffer : Buffer
+        The temporary.
+    statement : Stmt
+        The statement, such as the body of a loop.
+    tree : Tree
+        The index of the function.
+    collective : Mapping[Var, Expr], optional
+        The thread indices, with their extents, of the threads that share the buffer.
+    """
+    body = _lifetime(buffer, statement, tree)
+    key = ("begins_empty", buffer, body, tuple((collective or {}).items()))
+    known = tree.memo.get(key)
+    if known is None:
+        found = written_before_read(body, [buffer], tree.facts(body), collective)
+        known = tree.memo[key] = buffer in found
+    return known is True
+
+
+def _lifetime(buffer: Buffer, body: Stmt, tree: Tree) -> Stmt:
     """Return the part of a statement in which a buffer exists."""
     alloc = tree.allocs.get(buffer)
     return alloc.body if alloc is not None and tree.contains(body, alloc) else body

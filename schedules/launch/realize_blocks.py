@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from ...ir.copies import replace
 from ...ir.loop.nodes import Block, If, PrimFunc, Stmt
 from ...ir.loop.visit import substitute_in, transform
 from ...ir.symbolic import TRUE

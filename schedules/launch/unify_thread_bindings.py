@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Set as AbstractSet
+from dataclasses import dataclass
 from typing import Final
 
+from ...ir.copies import replace
 from ...ir.kernel_errors import ThreadAxisError, UnboundKernelError, WarpError
 from ...ir.loop.nodes import (
     INTRINSIC,
@@ -22,7 +23,7 @@ from ...ir.loop.nodes import (
 from ...ir.loop.ranges import is_empty, loop_var
 from ...ir.loop.thread_roles import OneThread
 from ...ir.loop.visit import children, stores, substitute_in, walk, with_children
-from ...ir.symbolic import Const, Expr, Var, as_expr, const_value, free_vars, to_text
+from ...ir.symbolic import Expr, SymInt, Var, as_expr, const_value, free_vars, to_text
 from ...target.gpus import BLOCK_AXES, TAGS, THREAD_AXES, WARP
 from ...target.target import Target
 from ..intrinsics.registry import intrinsic_of
@@ -75,8 +76,9 @@ class UnifyThreadBindings(Pass):
                 "function unscheduled to get the default schedule",
                 parts=tuple(x.var.name for x in walk(func.body) if isinstance(x, For)),
             )
-        unified = _Unify(axes, func)
-        body = unified.statement(_with_axes(func.body, axes), frozenset())
+        terms = _terms(func.body, axes)
+        unified = _Unify(axes, func, terms.keys())
+        body = unified.statement(substitute_in(func.body, terms), frozenset())
         for axis in sorted(axes.values(), key=lambda a: TAGS.index(a.tag), reverse=True):
             body = For(axis.uid, axis.var, axis.extent, body, "thread", axis.tag)
         return replace(func, body=body, attributes=(*func.attributes, *unified.own_axes()))
@@ -185,17 +187,29 @@ def _check_extent(axis: _Axis, loop: For, func: PrimFunc) -> None:
         )
 
 
-def _with_axes(body: Stmt, axes: Mapping[str, _Axis]) -> Stmt:
-    """Return a statement with the variables of the axes in place of those of thread-bound loops."""
-    loops = (x for x in walk(body) if isinstance(x, For) and x.kind == "thread")
-    return substitute_in(body, {x.var: axes[x.thread].var for x in loops if not is_empty(x)})
+def _terms(body: Stmt, axes: Mapping[str, _Axis]) -> dict[Var, SymInt]:
+    """Return the variables of the axes by those of thread-bound loops, and 0 for single values."""
+    found: dict[Var, SymInt] = {}
+    for loop in walk(body):
+        if isinstance(loop, For) and loop.kind == "thread" and not is_empty(loop):
+            found[loop.var] = axes[loop.thread].var
+        elif isinstance(loop, For) and _is_single(loop):
+            found[loop.var] = 0
+    return found
+
+
+def _is_single(loop: For) -> bool:
+    return loop.kind == "serial" and const_value(loop.extent) == 1
 
 
 class _Unify:
     """A rewriter that removes thread-bound loops and annotates statements outside of some axes."""
 
-    def __init__(self, axes: Mapping[str, _Axis], func: PrimFunc) -> None:
+    def __init__(
+        self, axes: Mapping[str, _Axis], func: PrimFunc, replaced: AbstractSet[Var]
+    ) -> None:
         self._axes = axes
+        self._replaced = replaced
         self._function = func.name
         self._params = set(func.buffer_params)
         self._own: list[tuple[str, ...]] = []
@@ -210,8 +224,10 @@ class _Unify:
                 return Seq(())
             case For(kind="thread", thread=tag, body=body):
                 return self.statement(body, inside | {tag})
-            case For(kind="serial", extent=Const(value=1), var=variable, body=body):
-                return self.statement(substitute_in(body, {variable: 0}), inside)
+            case For(var=variable, body=body) if _is_single(statement):
+                if variable not in self._replaced:  # the extent of another axis is 1
+                    body = substitute_in(body, {variable: 0})
+                return self.statement(body, inside)
             case Alloc(buffer=buffer, body=body):
                 self._own.append((buffer.name, *sorted(inside)))
                 return replace(statement, body=self.statement(body, inside))

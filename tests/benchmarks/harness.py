@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
 import os
 import platform
@@ -48,6 +49,17 @@ def limit_threads(count: int) -> None:
     for name in THREAD_VARIABLES:
         os.environ[name] = str(count)
     os.environ.update(PEER_FEATURES.get(host_cap() or "", {}))
+
+
+def count_calls(run: Callable[[], object]) -> int:
+    """Return the number of function calls, which does not depend on the speed of the machine."""
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        run()
+    finally:
+        profile.disable()
+    return sum(entry.callcount for entry in profile.getstats())
 
 
 def sampled(

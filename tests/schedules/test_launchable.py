@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from tilewright.schedules.launchable import REQUIREMENTS, Launchable, launch_err
 from tilewright.schedules.problem import ParameterError
 from tilewright.target.target import Target
 
+from tests.benchmarks.harness import count_calls
 from tests.benchmarks.steps import MATMUL
 from tests.codegen.gpu import kernels
 from tests.codegen.gpu.test_random_schedules import PROGRAMS, Walk
@@ -289,3 +291,13 @@ def test_a_parallel_loop_is_a_problem_whether_it_is_executed_or_not(outer, inner
     )
     assert only(body).requirement is Launchable.STATEMENT
     assert agrees(state(body).module.prim("f"), SM_80)
+
+
+@pytest.mark.usefixtures("unverified_steps")
+def test_the_number_of_calls_of_a_check():
+    sch = Schedule(parse(MATMUL), TARGETS[-1])
+    sch.default_schedule()
+    func = sch.module.prim("matmul")
+    launch_errors(replace(func), TARGETS[-1])
+    new = replace(func)
+    assert count_calls(lambda: launch_errors(new, TARGETS[-1])) < 21_000

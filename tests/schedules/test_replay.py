@@ -8,9 +8,20 @@ import pytest
 
 from tilewright.ir.module import Module
 from tilewright.ir.script import parse
-from tilewright.schedules import Schedule, TraceError, TraceMismatchError, from_json, from_python
+from tilewright.schedules import (
+    Schedule,
+    State,
+    TraceError,
+    TraceMismatchError,
+    from_json,
+    from_python,
+    replay,
+)
 from tilewright.schedules.text import to_json, to_python
 from tilewright.target.target import Target
+
+from tests.benchmarks.harness import count_calls
+from tests.benchmarks.steps import MATMUL
 
 CPU = Target("cpu", features=("avx512",))
 GPU = Target("cuda", arch="sm_90a")
@@ -187,3 +198,14 @@ def test_a_value_computed_from_a_result_is_a_literal() -> None:
     i, j, _ = sch.get_loops("matmul")
     sch.split(j, factors=(None, sch.get_extent(i) // 2))
     assert "factors=(None, 28)" in str(sch.trace)
+
+
+@pytest.mark.usefixtures("unverified_steps")
+@pytest.mark.parametrize(("target", "most"), [(CPU, 57_000), (GPU, 125_000)], ids=str)
+def test_the_number_of_calls_of_a_replay(target: Target, most: int) -> None:
+    sch = Schedule(parse(MATMUL), target)
+    sch.default_schedule()
+    for _ in range(2):
+        replay(State.start(parse(MATMUL), target), sch.trace).completed()
+    state = State.start(parse(MATMUL), target)
+    assert count_calls(lambda: replay(state, sch.trace).completed()) < most

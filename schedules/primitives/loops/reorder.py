@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ....ir.analysis import (
     Tree,
@@ -21,6 +21,7 @@ from ....ir.analysis import (
 )
 from ....ir.analysis.dependences import Conflict
 from ....ir.analysis.races import kind_conflicts
+from ....ir.copies import replace
 from ....ir.loop.decompose import separate_init
 from ....ir.loop.memory_scopes import SCOPES
 from ....ir.loop.nodes import Block, For, Stmt

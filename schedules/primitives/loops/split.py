@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from ....ir.analysis import bound_kinds, statements_around, within_loop, within_loops
+from ....ir.copies import replace
 from ....ir.loop.decompose import (
     around,
     bound_variables,

@@ -56,6 +56,7 @@ from tilewright.ir.symbolic import (
     var,
 )
 from tilewright.ir.symbolic.build import _sums
+from tilewright.ir.symbolic.conditions import order_of
 
 from tests.ir.symbolic.oracle import Sampler
 
@@ -73,6 +74,17 @@ def test_equal_structures_are_one_object() -> None:
     assert Const(10**9) is Const(10**9)
     assert BoolConst(True) is TRUE
     assert not FALSE
+
+
+@pytest.mark.parametrize(
+    "term", [x, n, m, n * 2 + 3, 4 - n, n % 8, n // m, x % 4 - n % 4 * 2, Const(5)]
+)
+@pytest.mark.parametrize("value", [*range(-9, 10), Const(3)])
+def test_comparisons_by_bounds_are_those_by_differences(term: Expr, value: int | Const) -> None:
+    assert (term <= value) is order_of(term - value)
+    assert (term < value) is order_of(term - value + 1)
+    assert (term >= value) is order_of(as_expr(value) - term)
+    assert (term > value) is order_of(as_expr(value) - term + 1)
 
 
 def test_symbols_of_one_name_differ() -> None:
