@@ -113,16 +113,25 @@ class _Strip:
 
     lanes: int
     vectors: int
+    unrolled: bool
+    """Whether all loops of a window are unrolled, not only the innermost."""
 
 
 def _strip(pattern: WindowReduction, lanes: int) -> _Strip:
-    """Return the strip of a row of results; a short row has shorter vectors."""
-    extent = const_value(pattern.column.extent)
+    """Return the strip of a row of results; a short row has shorter vectors.
+
+    The code of each element of a window has versions for its conditions, unless the sizes that they
+    compare are known.
+    """
+    extent, slid = const_value(pattern.column.extent), pattern.slid
+    images = [v.extent for v in pattern.block.iters if v.var in slid]
+    unrolled = not pattern.prologue or all(const_value(size) is not None for size in images)
     if extent is None:
-        return _Strip(lanes, VECTORS)
+        return _Strip(lanes, VECTORS if unrolled else 1, unrolled)
     lanes = min(lanes, 1 << (extent - 1).bit_length())
     count = -(-extent // lanes)
-    return _Strip(lanes, VECTORS if count % VECTORS == 0 or count > LONG else 1)
+    vectors = VECTORS if count % VECTORS == 0 or count > LONG else 1
+    return _Strip(lanes, vectors, unrolled)
 
 
 def _inlined(sch: Schedule, ref: BlockRef) -> bool:
@@ -192,7 +201,7 @@ def _reduced(sch: Schedule, head: BlockRef, pattern: WindowReduction, strip: _St
     init = sch.decompose_reduction(head, terms[0])
     _vectors(sch, sch.get_loops(init)[-1], strip)
     _vectors(sch, column, strip)
-    for term in terms:
+    for term in terms if strip.unrolled else terms[-1:]:
         sch.unroll(term)
 
 

@@ -226,3 +226,16 @@ def test_windows_have_contiguous_loads_and_no_calls_of_memory(level) -> None:
     assert "gather" not in text
     assert text.count("vmaxps") <= 16
     assert "vmaxss" not in text
+
+
+@pytest.mark.parametrize("shape", [("n", "m"), ("n", 96), (96, "m"), (96, 96)], ids=str)
+def test_code_of_large_windows_is_short(shape) -> None:
+    """Conditions of padding have few versions: all rows of a window use the same code."""
+    target = tw.Target("cpu", features=("avx512",))
+    attributes = "kernel=(5, 5), padding=(2, 2, 2, 2)"
+    sch = Schedule(program("max_pool", attributes, (2, 3, *shape)), target)
+    sch.default_schedule()
+    assert "schedule_windows" in str(sch.trace)
+    lowered = lower_kernel(sch.module.prim("max_pool"), target)
+    text = assembly(emit_module([lowered.function], target), target)
+    assert text.count("\n") < 3000
