@@ -6,8 +6,9 @@ from typing import Any
 
 from ..dtype import BYTE, DTYPES, DType
 from ..module import Array
-from .emitter import Emitter, ImportMismatchError
+from .emitter import Emitter
 from .tensors import Imported
+from .unsupported import UnsupportedFormError
 
 _NAMES = {row.torch: row for row in DTYPES.values() if row.torch}
 
@@ -16,7 +17,7 @@ def torch_dtype(dtype: Any) -> DType:
     """Return the dtype of a PyTorch element type."""
     name = str(dtype).removeprefix("torch.")
     if name not in _NAMES:
-        raise ImportMismatchError(
+        raise UnsupportedFormError(
             f"PyTorch dtype torch.{name} is not supported",
             hint=f"supported PyTorch dtypes: {', '.join(_NAMES)}",
         )

@@ -21,9 +21,9 @@ class Solver(torch.nn.Module):
     """Two operators that cannot be imported, between two that can."""
 
     def forward(self, x: torch.Tensor) -> Any:
-        values, vectors = torch.linalg.eigh(torch.relu(x))
+        values, vectors = torch.linalg.eig(torch.relu(x))
         airy = torch.special.airy_ai(x)
-        return values * 2.0, vectors, airy
+        return values.real * 2.0, vectors, airy
 
 
 def program() -> Any:
@@ -35,7 +35,7 @@ def test_a_program_of_pytorch_is_rejected_or_kept() -> None:
         from_exported_program(program())
     module = from_exported_program(program(), allow_unsupported=True)
     text = to_text(module)
-    assert "_linalg_eigh" in text
+    assert "linalg_eig" in text
     assert "airy_ai" in text
     assert to_text(parse(text)) == text
     kinds = {node.kind for node in graph_view(module.graph()).nodes}
@@ -46,7 +46,7 @@ def test_compile_names_all_unsupported_operators() -> None:
     module = from_exported_program(program(), allow_unsupported=True)
     with pytest.raises(UnknownLibraryFunctionError) as error:
         tw.compile(module)
-    assert "_linalg_eigh" in error.value.message
+    assert "linalg_eig" in error.value.message
     assert "airy_ai" in error.value.message
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 import tilewright as tw
+from tilewright.errors import UnsupportedOperatorsError
 from tilewright.ir.importers import from_exported_program
 from tilewright.ir.interpreter.graph import run_graph
 
@@ -146,3 +149,13 @@ def test_conjugated_buffers_are_constants_of_their_own():
     imported = exported(Buffers(), (x,), None)
     (got,) = run_graph(imported, [x.numpy()])
     np.testing.assert_allclose(got, Buffers()(x).resolve_conj().numpy(), rtol=1e-6)
+
+
+def test_complex_numbers_of_halves_are_named_as_unsupported() -> None:
+    class Halves(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.chalf().real
+
+    program = torch.export.export(Halves(), (torch.ones(3),))
+    with pytest.raises(UnsupportedOperatorsError, match="complex32 is not supported"):
+        tw.from_exported_program(program)
