@@ -49,7 +49,9 @@ from .link import (
 from .model import Model, symbol_of
 from .names import check_functions, check_name
 from .packed import equal_tensors, packs, prepared_constants
+from .packing import SUFFIX, compile_recorded, plan_of, write_plan
 from .public_symbols import MODULES, check_symbols, public_symbols
+from .replaceable import RESERVED as OF_UPDATES, check_replaceable
 from .states import RESERVED, states_of
 from .symbols import rename
 from .tables import assumptions, header_text, inner_source, model_source
@@ -79,6 +81,7 @@ _SIGNATURES: Final = (
     "from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@"
 )
 _CALLS: Final = "from .loader_calls import _memory, _Owned, _Python, _takes_arrays  # @CALLS@"
+_WEIGHTS: Final = "from .loader_weights import ModelError, _check_digest, _Weights  # @WEIGHTS@"
 _POOL: Final = "from .loader_pool import _Pool  # @THREADS@"
 MOST_THREADS: Final = 1 << 16
 """The largest number of threads of a library, unless the target has a number of threads."""
@@ -92,6 +95,7 @@ class _Form:
     name: str
     debug: str
     packed: bool
+    replaceable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,8 @@ def export(
         the tensors that kernels read, aligned to pages, and processes that map it share its memory.
         This requires that this machine can run the code. ``"plain"``: the file contains the weights
         of the program, and the library packs copies of them when it is opened. ``"auto"``: packed
-        if possible; the manifest contains the choice.
+        if possible; the manifest contains the choice. ``"replaceable"``: the same, and the library
+        accepts other weights of the same names, types, and shapes, also while it is running.
     progress : bool or callable, optional
         Whether to show a progress bar, or a function of a fraction and a message, as in
         :func:`~tilewright.codegen.compile`.
@@ -177,7 +182,9 @@ def export(
     packed = kind not in GPU_KINDS and packs(
         weights, kind, WEB_HOST if kind == "web" else with_level(resolved)
     )
-    form = _Form(kind, name, debug, packed)
+    form = _Form(kind, name, debug, packed, weights == "replaceable")
+    if form.replaceable:
+        check_replaceable(kind)
     if kind not in GPU_KINDS:
         linker()  # reported before the program is compiled
     temporary = temporary_folder(made, force=force)
@@ -236,7 +243,7 @@ def _write(
     options = BuildOptions(
         progress=part_of(report, 0.0, 0.9), sized_by_runtime=True, host=ready if web else None
     )
-    artifact, _ = compile_artifact(module, target if web else ready, options)
+    artifact, depends = _compiled(module, target if web else ready, options, form)
     functions = _functions(artifact)
     _check_devices(functions)
     constants = {**module.constants, **artifact.constants}
@@ -253,17 +260,23 @@ def _write(
         check_functions((public_name(f.name) for f in public), OF_PAGES)
         check_web(functions)
     read = _constants(constants, functions)
-    same = equal_tensors(read, sorted(made.keys() & read.keys()))
+    same = {} if form.replaceable else equal_tensors(read, sorted(made.keys() & read.keys()))
     weights = write_weights(folder / f"{name}.safetensors", read, packed=form.packed, same=same)
+    if form.replaceable:
+        check_functions((public_name(f.name) for f in public), OF_UPDATES)
+        plan = plan_of(module, artifact, depends, (weights, read), packed=form.packed)
+        write_plan(folder / f"{name}{SUFFIX}", plan)
     threads = artifact.threads or MOST_THREADS
     shaders = web_shaders(artifact) if web else None
-    model = Model(name, functions, weights, needed_features(ready), threads, states, shaders)
+    features = needed_features(ready)
+    model = Model(name, functions, weights, features, threads, states, shaders, form.replaceable)
     (folder / f"{name}.h").write_text(header_text(model, wasm=kind in MODULES), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
     library = folder / LIBRARIES[kind].format(name)
     if kind == "shared":
         (folder / f"{name}.py").write_text(
-            _python(name, stateful=bool(states.params)), encoding="utf-8"
+            _python(name, stateful=bool(states.params), replaceable=form.replaceable),
+            encoding="utf-8",
         )
     if kind == "wasm":
         (folder / f"{name}.mjs").write_text(_javascript(model), encoding="utf-8")
@@ -280,6 +293,15 @@ def _write(
         _write_page(folder, model, target)
     _write_manifest(folder, model, target if web else ready, form)
     report(1.0, "written")
+
+
+def _compiled(
+    module: Module, target: Target, options: BuildOptions, form: _Form
+) -> tuple[Artifact, frozenset[str]]:
+    """Return the compiled program, and the weights that its code depends on if that matters."""
+    if form.replaceable:
+        return compile_recorded(module, target, options)
+    return compile_artifact(module, target, options)[0], frozenset()
 
 
 def _write_page(folder: Path, model: Model, target: Target) -> None:
@@ -343,7 +365,7 @@ def _write_kernels(
     write_manifest(folder, name, {**facts, "kernels": kernels})
 
 
-def _python(name: str, *, stateful: bool) -> str:
+def _python(name: str, *, stateful: bool, replaceable: bool) -> str:
     """Return the Python loader of a shared library, with the pool layout of the runtime library."""
     words = {
         word.removeprefix("POOL_"): offset
@@ -354,6 +376,9 @@ def _python(name: str, *, stateful: bool) -> str:
     text = text.replace(_SIGNATURES, _part("loader_signatures.py"))
     text = text.replace(_CALLS, _part("loader_calls.py"))
     text = text.replace(_POOL, _part("loader_pool.py"))
+    text = text.replace(_WEIGHTS, _part("loader_weights.py"))
+    if replaceable:
+        text = text.replace("OpenModel = StatefulModel  # @UPDATES@", _part("loader_update.py"))
     if stateful:
         text = text.replace("StatefulModel = Model  # @STATES@", _part("loader_state.py"))
     text = text.replace("{}  # @MESSAGES@", loader_table(IN_PYTHON))
@@ -435,6 +460,7 @@ def _write_manifest(folder: Path, model: Model, target: Target, form: _Form) -> 
         "library": LIBRARIES[form.kind].format(model.name),
         "weights_layout": "packed" if form.packed else "plain",
         "weights": f"{model.name}.safetensors",
+        "weights_replaceable": form.replaceable,
         "arch": arch_of(target),
         "target": str(target),
         "features": list(model.features),

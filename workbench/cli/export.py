@@ -43,7 +43,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--weights",
         default="auto",
         help="packed: pack the weights now, plain: when the library is opened, or auto: packed if "
-        "this machine can run the code (default: auto)",
+        "this machine can run the code; replaceable: like auto, and the library accepts other "
+        "weights (default: auto)",
     )
     target_arguments(parser)
 

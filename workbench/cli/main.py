@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 
 from ...errors import Json, TilewrightError
 from ...nearest import did_you_mean
-from . import environment, export, inspect, run
+from . import environment, export, inspect, run, weights
 from .command import Command, Output, OutputFileError
 
 COMMANDS: tuple[Command, ...] = (
@@ -20,6 +20,7 @@ COMMANDS: tuple[Command, ...] = (
     run.COMPILE,
     run.RUN,
     export.EXPORT,
+    weights.WEIGHTS,
     inspect.REPLAY,
     inspect.SHOW,
     run.BENCH,
