@@ -25,11 +25,21 @@ from ..artifact import Artifact
 from ..build.rtlib_object import rtlib_object_code
 from ..compiler import BuildOptions, compile_artifact
 from ..entry_names import CALL, INTO, public_name
-from ..manifest import FunctionSpec, to_json
+from ..manifest import FunctionSpec
 from ..program import module_of
 from ..rtlib import layout
 from .c_messages import IN_JAVASCRIPT, IN_PYTHON, loader_table
-from .describe import write_manifest
+from .describe import (
+    checked_metadata,
+    custom_section,
+    description,
+    description_source,
+    description_text,
+    function_descriptions,
+    function_facts,
+    program_facts,
+    write_manifest,
+)
 from .destinations import check_suffixes
 from .directory import MADE, install, output_path, sync, temporary_folder
 from .errors import ExportDirectoryError, ExportError
@@ -46,15 +56,16 @@ from .link import (
     linker,
     write_objects,
 )
-from .model import Model, symbol_of
+from .model import Model
 from .names import check_functions, check_name
 from .packed import equal_tensors, packs, prepared_constants
-from .packing import SUFFIX, compile_recorded, plan_of, write_plan
+from .packing import SUFFIX, compile_recorded, header_digest, plan_of, write_plan
 from .public_symbols import MODULES, check_symbols, public_symbols
 from .replaceable import RESERVED as OF_UPDATES, check_replaceable
+from .sbom import write_sbom
 from .states import RESERVED, states_of
 from .symbols import rename
-from .tables import assumptions, header_text, inner_source, model_source
+from .tables import header_text, inner_source, model_source
 from .typescript import typescript
 from .web import (
     HOST as WEB_HOST,
@@ -89,13 +100,14 @@ MOST_THREADS: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The kind of an export, its name, its symbols for debuggers, and the layout of its weights."""
+    """The options of an export, and the facts about its program that do not depend on them."""
 
     kind: str
     name: str
     debug: str
     packed: bool
-    replaceable: bool = False
+    replaceable: bool
+    facts: Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +134,7 @@ def export(
     force: bool = False,
     debug: str = "symbols",
     weights: str = "auto",
+    metadata: Mapping[str, str] | None = None,
     progress: ProgressOption = None,
 ) -> Exported:
     """Export a program as a directory of files that run without Python.
@@ -159,6 +172,9 @@ def export(
         of the program, and the library packs copies of them when it is opened. ``"auto"``: packed
         if possible; the manifest contains the choice. ``"replaceable"``: the same, and the library
         accepts other weights of the same names, types, and shapes, also while it is running.
+    metadata : Mapping of str to str, optional
+        Texts by name, such as ``version`` and ``license``, which the library and the manifest
+        contain.
     progress : bool or callable, optional
         Whether to show a progress bar, or a function of a fraction and a message, as in
         :func:`~tilewright.codegen.compile`.
@@ -182,7 +198,8 @@ def export(
     packed = kind not in GPU_KINDS and packs(
         weights, kind, WEB_HOST if kind == "web" else with_level(resolved)
     )
-    form = _Form(kind, name, debug, packed, weights == "replaceable")
+    facts = {**program_facts(program, module), "metadata": checked_metadata(metadata)}
+    form = _Form(kind, name, debug, packed, weights == "replaceable", facts)
     if form.replaceable:
         check_replaceable(kind)
     if kind not in GPU_KINDS:
@@ -238,7 +255,7 @@ def _write(
     form: _Form,
     report: Report,
 ) -> None:
-    kind, name, web = form.kind, form.name, form.kind == "web"
+    name, web = form.name, form.kind == "web"
     ready = WEB_HOST if web else with_level(target)
     options = BuildOptions(
         progress=part_of(report, 0.0, 0.9), sized_by_runtime=True, host=ready if web else None
@@ -270,29 +287,45 @@ def _write(
     shaders = web_shaders(artifact) if web else None
     features = needed_features(ready)
     model = Model(name, functions, weights, features, threads, states, shaders, form.replaceable)
-    (folder / f"{name}.h").write_text(header_text(model, wasm=kind in MODULES), encoding="utf-8")
+    report(0.9, "linking")
+    _write_files(folder, model, artifact, (target if web else ready, ready), form)
+    report(1.0, "written")
+
+
+def _write_files(
+    folder: Path, model: Model, artifact: Artifact, targets: tuple[Target, Target], form: _Form
+) -> None:
+    """Write the library, its headers and loaders, and the manifest.
+
+    ``targets`` are that of the kernels, and that of the host flow.
+    """
+    kind, name, wasm, host = form.kind, form.name, form.kind in MODULES, targets[1]
+    (folder / f"{name}.h").write_text(header_text(model, wasm=wasm), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
     library = folder / LIBRARIES[kind].format(name)
     if kind == "shared":
-        (folder / f"{name}.py").write_text(
-            _python(name, stateful=bool(states.params), replaceable=form.replaceable),
-            encoding="utf-8",
-        )
+        stateful = bool(model.states.params)
+        text = _python(name, stateful=stateful, replaceable=form.replaceable)
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
     if kind == "wasm":
         (folder / f"{name}.mjs").write_text(_javascript(model), encoding="utf-8")
-    report(0.9, "linking")
-    wasm = kind in MODULES
+    facts = _description(model, targets[0], form)
+    text = description_text(facts)
     source = model_source(model, wasm=wasm, pool=kind == "shared")
+    if not wasm:
+        source += "\n".join(description_source(name, text)) + "\n"
     inner = inner_source(model, wasm=wasm, pool=kind == "shared")
     check_symbols(model, inner, artifact.objects if wasm else ())
-    shim = compile_shim(source, folder, ready, visible=wasm or kind == "shared")
-    parts = {**artifact.objects, "support": rtlib_object_code(ready), "shim": shim.read_bytes()}
+    shim = compile_shim(source, folder, host, visible=wasm or kind == "shared")
+    parts = {**artifact.objects, "support": rtlib_object_code(host), "shim": shim.read_bytes()}
     shim.unlink()
-    _link(parts, library, ready, (form, model))
-    if web:
-        _write_page(folder, model, target)
-    _write_manifest(folder, model, target if web else ready, form)
-    report(1.0, "written")
+    _link(parts, library, host, (form, model))
+    if wasm:
+        library.write_bytes(library.read_bytes() + custom_section(text))
+    if kind == "web":
+        _write_page(folder, model, targets[0])
+    write_sbom(folder, facts)
+    write_manifest(folder, facts)
 
 
 def _compiled(
@@ -308,7 +341,7 @@ def _write_page(folder: Path, model: Model, target: Target) -> None:
     """Write the files of a page, and remove those that only C files include."""
     name = model.name
     texts = {
-        f"{name}.mjs": loader_text(model, target, _function_facts(model), _values()),
+        f"{name}.mjs": loader_text(model, target, function_facts(model), _values()),
         f"{name}.d.mts": typescript(model),
         f"{name}.wgsl": shader_text(model.shaders or ()),
     }
@@ -362,7 +395,9 @@ def _write_kernels(
     artifact, _ = compile_artifact(module, target, BuildOptions(progress=report))
     kernels = write_kernels(artifact, folder, kind)
     facts: dict[str, Json] = {"kind": kind, "arch": target.arch, "target": str(target)}
-    write_manifest(folder, name, {**facts, "kernels": kernels})
+    facts = description(name, {**facts, **form.facts, "kernels": kernels})
+    write_sbom(folder, facts)
+    write_manifest(folder, facts)
 
 
 def _python(name: str, *, stateful: bool, replaceable: bool) -> str:
@@ -377,6 +412,7 @@ def _python(name: str, *, stateful: bool, replaceable: bool) -> str:
     text = text.replace(_CALLS, _part("loader_calls.py"))
     text = text.replace(_POOL, _part("loader_pool.py"))
     text = text.replace(_WEIGHTS, _part("loader_weights.py"))
+    text = text.replace("_needs = None  # @NEEDS@", _part("loader_needs.py"))
     if replaceable:
         text = text.replace("OpenModel = StatefulModel  # @UPDATES@", _part("loader_update.py"))
     if stateful:
@@ -398,7 +434,7 @@ def _dtype_facts() -> Json:
 
 def _javascript(model: Model) -> str:
     """Return the JavaScript loader of a WebAssembly module."""
-    facts = json.dumps(_function_facts(model), indent=1)
+    facts = json.dumps(function_facts(model), indent=1)
     text = (NATIVE / "loader.mjs").read_text(encoding="utf-8").replace("// @VALUES@", _values())
     text = text.replace("@MESSAGES@", loader_table(IN_JAVASCRIPT))
     states = json.dumps(model.states.facts())
@@ -409,20 +445,6 @@ def _javascript(model: Model) -> str:
 def _values() -> str:
     """Return the part of the JavaScript loaders that converts and checks arguments."""
     return loader_part("values.mjs").replace("@DTYPES@", json.dumps(_dtype_facts()))
-
-
-def _function_facts(model: Model) -> list[Json]:
-    return [
-        {
-            "name": public_name(spec.name),
-            "symbol": symbol_of(model, spec),
-            "params": [to_json(p) for p in spec.params],
-            "results": [to_json(r) for r in spec.results],
-            "symbols": [to_json(r) for r in spec.ranges],
-            "assumptions": list(assumptions(spec)),
-        }
-        for spec in model.public
-    ]
 
 
 def _functions(artifact: Artifact) -> tuple[FunctionSpec, ...]:
@@ -454,18 +476,21 @@ def _constants(
     return {key: constants[key] for key in sorted(used)}
 
 
-def _write_manifest(folder: Path, model: Model, target: Target, form: _Form) -> None:
+def _description(model: Model, target: Target, form: _Form) -> dict[str, Json]:
     facts: dict[str, Json] = {
         "kind": form.kind,
         "library": LIBRARIES[form.kind].format(model.name),
         "weights_layout": "packed" if form.packed else "plain",
         "weights": f"{model.name}.safetensors",
         "weights_replaceable": form.replaceable,
+        "weights_bytes": model.weights.size,
+        "weights_schema": header_digest(model.weights.header),
         "arch": arch_of(target),
         "target": str(target),
         "features": list(model.features),
         "threads": model.threads,
-        "functions": _function_facts(model),
+        "functions": function_descriptions(model),
         "states": model.states.facts(),
+        **form.facts,
     }
-    write_manifest(folder, model.name, facts)
+    return description(model.name, facts)

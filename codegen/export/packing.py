@@ -26,7 +26,6 @@ from ..artifact import Artifact
 from ..compiler import BuildOptions, compile_artifact
 from ..constant_dependencies import ConstantDependencies
 from .errors import ExportError
-from .model import Model
 from .replaceable import masked_header
 from .weights import Weights
 
@@ -238,8 +237,3 @@ def read_plan(path: Path) -> Plan:
 
 def _types(facts: Mapping[str, Any]) -> dict[str, TensorType]:
     return {k: TensorType(dtype(of).name, tuple(shape)) for k, (of, shape) in facts.items()}
-
-
-def schema_digest(model: Model) -> str:
-    """Return the sha256 of the names, types, and offsets of the weights of a model."""
-    return header_digest(model.weights.header)

@@ -48,7 +48,8 @@ def public_symbols(model: Model, kind: str) -> tuple[str, ...]:
     if not model.states.params:
         of_states = []
     updates = sorted(OF_UPDATES) if model.replaceable else []
-    own = (*_OWN, *_OF_KIND.get(kind, ()), *updates, *of_states)
+    described = () if kind in MODULES else ("describe",)
+    own = (*_OWN, *described, *_OF_KIND.get(kind, ()), *updates, *of_states)
     functions = [symbol_of(model, f) for f in model.public]
     if kind not in MODULES:
         functions += [f"{function}_{suffix}" for function in functions for suffix in SUFFIXES]

@@ -331,12 +331,19 @@ def _definition(model: Model, number: int, spec: FunctionSpec) -> str:
     return f"{head} {{\n" + "\n".join(lines) + "\n  return TW_OK;\n}"
 
 
+def _described(name: str) -> str:
+    return f"""\
+/* Return the description of the library as JSON: functions, types, ranges, weights, versions. */
+TW_EXPORT const char *{name}_describe(void);"""
+
+
 def header_text(model: Model, *, wasm: bool = False) -> str:
     """Return the public header of a model."""
     name, guard = model.name, f"TILEWRIGHT_{model.name.upper()}_H"
     states = state_prototypes(name, model.states) if model.states.params else ()
     updates = update_prototypes(name) if model.replaceable else ()
-    declared = "\n\n".join((*updates, *states, *prototypes(model, wasm=wasm)))
+    described = () if wasm else (_described(name),)
+    declared = "\n\n".join((*described, *updates, *states, *prototypes(model, wasm=wasm)))
     return f"""\
 /* Model {name}, compiled by Tilewright. Every function returns TW_OK or an error code, and writes
  * to error unless it is null. Several threads may call one model concurrently. */

@@ -335,6 +335,10 @@ class Model:
         if self._pool is not None:
             self._pool.close()
 
+    def needs(self, function: str = "main", **shapes) -> dict:
+        """Return the memory of a call, and the shapes of its results, for shapes by name."""
+        return _needs((self._model, self._symbol, self._states), self.functions[function], shapes)
+
     def trim(self, keep: int = 0) -> None:
         """Free memory that is kept for later calls, until ``keep`` bytes of workspaces remain.
 
@@ -387,6 +391,7 @@ def _named(call, facts: dict, *, stateful: bool = False):
     return call
 
 
+_needs = None  # @NEEDS@
 StatefulModel = Model  # @STATES@
 OpenModel = StatefulModel  # @UPDATES@
 
