@@ -245,6 +245,20 @@ static inline void *tw_read_file(const char *path, int64_t *bytes) {
 extern "C" {
 #endif
 
+#if defined(MAP_POPULATE)
+enum { TW_POPULATE = MAP_POPULATE };
+#elif defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__) || defined(__riscv))
+enum { TW_POPULATE = 0x8000 }; /* hidden by -std=c11 */
+#else
+enum { TW_POPULATE = 0 };
+#endif
+
+#ifndef TW_MAP_FLAGS
+/* The flags of mmap. Linux enters all pages in the page table at once, which a first call would
+ * otherwise do at its accesses. Define it as MAP_PRIVATE if most of a file is not read. */
+#define TW_MAP_FLAGS (MAP_PRIVATE | TW_POPULATE)
+#endif
+
 /* Map a file into memory, which processes that map it share. Return null and set bytes to 0 on failure.
  * The file may be replaced by rename, but must not be written or truncated while it is mapped. */
 static inline const void *tw_map_file(const char *path, int64_t *bytes) {
@@ -254,7 +268,7 @@ static inline const void *tw_map_file(const char *path, int64_t *bytes) {
   *bytes = 0;
   if (file < 0) return 0;
   if (!fstat(file, &facts) && facts.st_size > 0)
-    data = mmap(0, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    data = mmap(0, (size_t)facts.st_size, PROT_READ, TW_MAP_FLAGS, file, 0);
   close(file);
   if (data == MAP_FAILED) return 0;
   *bytes = (int64_t)facts.st_size;
@@ -290,7 +304,7 @@ static inline tw_mapping tw_mapping_open(const char *path) {
   m.file = open(path, O_RDONLY);
   if (m.file < 0) return m;
   if (!fstat(m.file, &facts) && facts.st_size > 0)
-    data = mmap(0, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, m.file, 0);
+    data = mmap(0, (size_t)facts.st_size, PROT_READ, TW_MAP_FLAGS, m.file, 0);
   if (data == MAP_FAILED) {
     close(m.file);
     m.file = -1;

@@ -142,8 +142,10 @@ def test_c_maps_the_weights_and_results_are_those_of_plain_weights(folders, tmp_
         done = subprocess.run(
             [made, folder / "packed.safetensors", out], capture_output=True, text=True, check=True
         )
-        opened, dirty, offset = map(int, done.stdout.split())
+        opened, dirty, offset, mapped = map(int, done.stdout.split())
         assert (dirty, offset) == (0, 0)
+        size = (folder / "packed.safetensors").stat().st_size
+        assert mapped == -(-size // 4096) * 4096  # the first call has no page faults there
         assert (opened < 300 * 256) == (layout == "auto")
         results[layout] = out.read_bytes()
     assert results["auto"] == results["plain"]

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import tilewright as tw
 from tilewright.codegen.export.errors import ExportError
 from tilewright.codegen.export.link import NATIVE, run_linker
+from tilewright.codegen.export.pack import pack_weights
 from tilewright.codegen.export.replaceable import check_replaceable, masked_header
 from tilewright.ir.dtype import f32
 from tilewright.ir.module import Constant
 from tilewright.ir.script import parse
 
+from tests.codegen.export.test_cross import emulator
 from tests.codegen.export.test_packed import TEXT
 from tests.codegen.export.test_shared import PROGRAMS
 from tests.codegen.runtime.cuda.pretended import compiler
@@ -273,9 +276,30 @@ def main(x: Tensor[(n,), f32]):
 def test_plain_weights_are_replaceable_as_well(tmp_path):
     """For a processor that the exporting machine is not: the library packs each version."""
     target = tw.Target("cpu", arch="aarch64")
-    made = tw.export(
-        program(0), tmp_path / "arm", kind="static", name="packed", target=target,
-        weights="replaceable",
-    ).directory  # fmt: skip
-    manifest = json.loads((made / "packed.json").read_text())
+    first, second = (
+        tw.export(
+            program(seed), tmp_path / str(seed), kind="static", name="packed", target=target,
+            weights="replaceable",
+        ).directory
+        for seed in (0, 1)
+    )  # fmt: skip
+    manifest = json.loads((first / "packed.json").read_text())
     assert (manifest["weights_layout"], manifest["weights_replaceable"]) == ("plain", True)
+    save_file(arrays(1), tmp_path / "new.safetensors")
+    output = tmp_path / "packed.safetensors"
+    pack_weights(tmp_path / "new.safetensors", first, output)
+    assert output.read_bytes() == weights(second)
+    made = tmp_path / "program"
+    run_linker(
+        [
+            "cc", "-target", "aarch64-linux-musl", "-static", "-O1", "-std=gnu11", "-pthread",
+            f"-I{first}", str(PROGRAMS / "hot_swap.c"), str(first / "libpacked.a"),
+            "-o", str(made),
+        ]
+    )  # fmt: skip
+    files = [first / "packed.safetensors", output]
+    done = subprocess.run(
+        [emulator("aarch64"), made, *files], capture_output=True, text=True, check=False,
+        timeout=300,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.strip()) == (0, SWAPPED), done.stdout + done.stderr
