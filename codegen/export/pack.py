@@ -28,7 +28,7 @@ from .packing import (
     elements_digest,
     header_digest,
     read_plan,
-    view_source,
+    views_of,
 )
 from .weights import write_weights
 
@@ -160,7 +160,7 @@ def _checked(
                 f"tensor {name!r} ({of}) is missing in {path}",
                 hint=f"{near + ' ' if near else ''}the file has {len(given)} tensors",
             )
-        found[name] = _constant(name, of, given[name], path)
+        found[name] = _constant(name, of, given[name], path, flat=name in plan.flat)
         if name in plan.fixed and elements_digest(found[name]) != plan.fixed[name]:
             raise WeightsFileError(
                 f"tensor {name!r} of {path} differs from the exported one, whose elements were "
@@ -171,13 +171,14 @@ def _checked(
 
 
 def _constant(
-    name: str, of: TensorType, given: tuple[dict[str, Any], np.ndarray], path: Path
+    name: str, of: TensorType, given: tuple[dict[str, Any], np.ndarray], path: Path, *, flat: bool
 ) -> Constant:
     (entry, data), kind = given, dtype(of.dtype)
     size = storage_bytes(math.prod(of.shape), kind)
     stored = kind.safetensors or u8.safetensors
     shape = list(of.shape) if kind.safetensors else [size]
-    if (entry["dtype"], list(entry["shape"]), data.size) != (stored, shape, size):
+    found = shape if flat else list(entry["shape"])
+    if (entry["dtype"], found, data.size) != (stored, shape, size):
         raise WeightsFileError(
             f"tensor {name!r} of {path}: expected {stored} {shape} ({of}, {size} bytes), got "
             f"{entry['dtype']} {entry['shape']} ({data.size} bytes)",
@@ -191,17 +192,9 @@ def _constants(plan: Plan, sources: Mapping[str, Constant]) -> dict[str, Constan
     """Return the constants of the packed file."""
     known = {**plan.artifact.constants, **sources}
     read = {key for f in plan.artifact.functions for key in f.constants} | plan.file.keys()
-    for key in read - known.keys():
-        root = view_source(key, sources.keys())
-        if root != key:
-            known[key] = _view(sources[root], key)
+    known |= views_of(read - known.keys(), sources)
     if plan.packed and plan.artifact.functions:
         require_runnable(plan.artifact.target)
-        known |= prepared_constants(plan.artifact, known)
+        prepared = prepared_constants(plan.artifact, known)
+        known |= prepared | views_of(read - prepared.keys(), prepared)
     return {key: known[key] for key in plan.file}
-
-
-def _view(source: Constant, key: str) -> Constant:
-    dims = key.rpartition("@")[2]
-    shape = tuple(map(int, filter(None, dims.split("x"))))
-    return Constant(shape, source.dtype, lambda: source.load().reshape(shape))

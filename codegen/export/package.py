@@ -59,7 +59,7 @@ from .link import (
 from .model import Model
 from .names import check_functions, check_name
 from .packed import equal_tensors, packs, prepared_constants
-from .packing import SUFFIX, compile_recorded, header_digest, plan_of, write_plan
+from .packing import SUFFIX, compile_recorded, header_digest, plan_of, views_of, write_plan
 from .public_symbols import MODULES, check_symbols, public_symbols
 from .replaceable import RESERVED as OF_UPDATES, check_replaceable
 from .sbom import write_sbom
@@ -268,6 +268,8 @@ def _write(
     if form.packed:
         made = prepared_constants(artifact, constants)
         constants |= made
+        if form.replaceable:  # the compiler has computed these with the interpreter
+            constants |= views_of(constants.keys() - made.keys(), made)
         functions = tuple(f for f in functions if not f.prepares)
     public = [f for f in functions if not f.prepares]
     states = states_of(public)

@@ -32,6 +32,10 @@ from .weights import Weights
 SUFFIX: Final = ".packing"
 """The suffix of the file of a plan."""
 SCHEMA: Final = 1
+_FOLDED: Final = "folded"
+"""The source of constants that ``fold_constants`` has computed."""
+_VIEW: Final = "view of "
+"""The beginning of the source of constants that are views of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class Plan:
     ----------
     sources : Mapping of str to TensorType
         The tensors of a checkpoint.
+    flat : frozenset of str
+        The tensors of which only the number of elements matters: a schedule has kept views of them.
     fixed : Mapping of str to str
         The sha256 of the elements of tensors that were compiled into the code.
     file : Mapping of str to TensorType
@@ -72,6 +78,7 @@ class Plan:
     """
 
     sources: Mapping[str, TensorType]
+    flat: frozenset[str]
     fixed: Mapping[str, str]
     file: Mapping[str, TensorType]
     packed: bool
@@ -111,6 +118,19 @@ def view_source(name: str, known: Collection[str]) -> str:
     return source if source in known else name
 
 
+def views_of(names: Iterable[str], sources: Mapping[str, Constant]) -> dict[str, Constant]:
+    """Return the constants that are views of sources, by name."""
+    roots = {name: view_source(name, sources.keys()) for name in names}
+    return {name: _viewed(sources[root], name) for name, root in roots.items() if root != name}
+
+
+def _viewed(source: Constant, name: str) -> Constant:
+    """Return a view of a constant, whose shape is the end of its name."""
+    dims = name.rpartition("@")[2].split("x")
+    shape = tuple(int(dim) for dim in dims if dim)
+    return Constant(shape, source.dtype, lambda: source.load().reshape(shape))
+
+
 def elements_digest(constant: Constant) -> str:
     """Return the sha256 of the elements of a constant."""
     return hashlib.sha256(storage_of(constant.load(), constant.dtype).data).hexdigest()
@@ -119,7 +139,7 @@ def elements_digest(constant: Constant) -> str:
 def plan_of(
     module: Module,
     artifact: Artifact,
-    read: Iterable[str],
+    read: Collection[str],
     written: tuple[Weights, Mapping[str, Constant]],
     *,
     packed: bool,
@@ -132,7 +152,7 @@ def plan_of(
         The program.
     artifact : Artifact
         The compiled program.
-    read : Iterable of str
+    read : Collection of str
         The constants whose elements the code depends on.
     written : tuple
         The written weights, and their constants.
@@ -142,21 +162,43 @@ def plan_of(
     Raises
     ------
     ExportError
-        If the model has no weights.
+        If the model has no weights, or a step of the schedule has computed with them.
     """
     weights, constants = written
     if not constants:
         raise ExportError("the model has no weights to replace", hint="use weights='auto'")
-    used = {key for f in artifact.functions for key in f.constants}
-    used |= set(constants) - {r.name for f in artifact.functions if f.prepares for r in f.results}
-    roots = {key: view_source(key, module.constants.keys()) for key in used}
-    fixed = set(read)
+    prepared = {r.name for f in artifact.functions if f.prepares for r in f.results}
+    used = {key for f in artifact.functions for key in f.constants} | constants.keys()
+    originals = _originals(module, prepared)
+    made = {key for key in used if view_source(key, prepared) in prepared}
+    if made - prepared and not packed:
+        raise ExportError(
+            f"constant {min(made - prepared)!r} is a view of a transformed weight, which only a "
+            "machine that can run the library computes",
+            hint="export on a machine with the processor of the target",
+        )
+    roots = {key: view_source(key, originals.keys()) for key in sorted({*used, *read} - made)}
+    for root in roots.values():
+        if root in originals and originals[root].source == _FOLDED:
+            raise ExportError(
+                f"constant {root!r} was computed from weights by a step of the schedule, so other "
+                "weights would not change it",
+                hint="export the program without the step fold_constants; the compiler applies it",
+            )
+    fixed = {roots[key] for key in read}
     for key, root in roots.items():
-        if key != root and not _is_view(artifact.constants.get(key), module.constants[root]):
+        view = artifact.constants.get(key) or module.constants.get(key)
+        if key != root and not _is_view(view, originals[root]):
             fixed.add(root)
-    sources = sorted(fixed | ({*roots.values()} & module.constants.keys()))
+    sources = sorted(fixed | ({*roots.values()} & originals.keys()))
     kept = {key: c for key, c in artifact.constants.items() if roots.get(key) == key}
-    kept |= {key: module.constants[key] for key in sorted(fixed)}
+    unknown = [key for key in kept if not key.startswith(f"{_FOLDED}.")]
+    if unknown:
+        raise ExportError(
+            f"the compiler has computed constant {unknown[0]!r} in a way that cannot be repeated",
+            hint="please report this defect, with the program",
+        )
+    kept |= {key: originals[key] for key in sorted(fixed)}
     prepares = tuple(f for f in artifact.functions if f.prepares) if packed else ()
     objects: dict[str, bytes] = dict(artifact.objects) if prepares else {}
     code = replace(
@@ -164,13 +206,32 @@ def plan_of(
         constants=kept, facts=(), limits={}, temporaries={},
     )  # fmt: skip
     return Plan(
-        {k: TensorType.of(module.constants[k]) for k in sources},
-        {k: elements_digest(module.constants[k]) for k in sorted(fixed)},
+        {k: TensorType.of(originals[k]) for k in sources},
+        frozenset(k for k in sources if k not in module.constants),
+        {k: elements_digest(originals[k]) for k in sorted(fixed)},
         {k: TensorType.of(c) for k, c in sorted(constants.items())},
         packed,
         header_digest(weights.header),
         code,
     )
+
+
+def _originals(module: Module, prepared: Collection[str]) -> dict[str, Constant]:
+    """Return the constants that are not computed from others.
+
+    A schedule may have removed a constant of which it has kept a view; it then stands for it.
+    """
+    found: dict[str, Constant] = {}
+    for name, constant in module.constants.items():
+        source, key = constant, name
+        while source.source.startswith(_VIEW):
+            key = source.source.removeprefix(_VIEW)
+            if key not in module.constants:
+                break
+            source = module.constants[key]
+        if name not in prepared:
+            found.setdefault(key, source)
+    return found
 
 
 def _is_view(view: Constant | None, source: Constant) -> bool:
@@ -192,6 +253,7 @@ def write_plan(path: Path, plan: Plan) -> None:
         "schema": SCHEMA,
         "table": runtime_table.CURRENT,
         "sources": {k: [t.dtype, list(t.shape)] for k, t in plan.sources.items()},
+        "flat": sorted(plan.flat),
         "fixed": dict(plan.fixed),
         "file": {k: [t.dtype, list(t.shape)] for k, t in plan.file.items()},
         "packed": plan.packed,
@@ -227,6 +289,7 @@ def read_plan(path: Path) -> Plan:
         )
     return Plan(
         _types(facts["sources"]),
+        frozenset(facts["flat"]),
         facts["fixed"],
         _types(facts["file"]),
         facts["packed"],

@@ -148,3 +148,78 @@ def test_values_that_the_code_depends_on_are_not_replaced(tmp_path):
     )
     for got, array in zip(model.main(x, z), wanted, strict=True):
         np.testing.assert_allclose(got, array, rtol=2e-5, atol=2e-5)
+
+
+def test_weights_that_a_schedule_has_computed_with_are_refused(tmp_path):
+    constants = {k: Constant(a.shape, f32, lambda a=a: a) for k, a in folded(0).items()}
+    schedule = tw.Schedule(parse(FOLDED, constants=constants))
+    schedule.fold_constants("main")
+    with pytest.raises(ExportError, match=r"constant 'folded\.\w+' was computed from weights by a"):
+        tw.export(schedule, tmp_path / "made", name="f", weights="replaceable")
+
+
+def test_a_scheduled_program_has_the_tensors_of_the_program(tmp_path):
+    """Its constants include views of others, which follow their source."""
+    lines = [line for line in FOLDED.splitlines() if '"gain"' not in line]
+    text = "\n".join(lines).replace("multiply(y, g)", "multiply(y, 2.0)")
+
+    def exported(seed: int) -> Path:
+        arrays = folded(seed)
+        del arrays["gain"]
+        constants = {k: Constant(a.shape, f32, lambda a=a: a) for k, a in arrays.items()}
+        schedule = tw.Schedule(parse(text, constants=constants))
+        schedule.default_schedule()
+        assert any("@" in name for name in schedule.module.constants)
+        made = tmp_path / str(seed)
+        return tw.export(schedule, made, name="f", weights="replaceable").directory
+
+    first, second = exported(0), exported(1)
+    assert set(read_plan(first / "f.packing").sources) == {"weight", "bias"}
+    save_file(folded(1), tmp_path / "new.safetensors")
+    packed = pack_weights(tmp_path / "new.safetensors", first, tmp_path / "out")
+    assert packed.unused == ("gain",)
+    assert packed.path.read_bytes() == (second / "f.safetensors").read_bytes()
+
+
+TRANSFORMED = """
+n = symbols("n", lower=1)
+constant("w", (64, 48, 32), f32)
+constant("scale", (32,), f32)
+
+@graph_func
+def main(x: Tensor[(n, 48, 64, 32), f32]):
+    t = permute_dims(const("w"), axes=(1, 0, 2))
+    s = multiply(t, const("scale"))
+    y = add(x, s)
+    return y
+"""
+
+
+def test_a_view_of_a_transformed_weight_follows_it(tmp_path):
+    def module(seed: int) -> tw.Module:
+        rng = np.random.default_rng(seed)
+        shapes = {"w": (64, 48, 32), "scale": (32,)}
+        made = {k: rng.standard_normal(s).astype(np.float32) for k, s in shapes.items()}
+        save_file(made, tmp_path / f"{seed}.safetensors")
+        return parse(
+            TRANSFORMED,
+            constants={k: Constant(a.shape, f32, lambda a=a: a) for k, a in made.items()},
+        )
+
+    first, second = (
+        tw.export(module(seed), tmp_path / str(seed), name="t", weights="replaceable").directory
+        for seed in (0, 1)
+    )
+    plan = read_plan(first / "t.packing")
+    assert set(plan.sources) == {"w", "scale"}
+    assert not plan.fixed
+    assert any("@" in name for name in plan.file)
+    pack_weights(tmp_path / "1.safetensors", first, tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == (second / "t.safetensors").read_bytes()
+    x = np.zeros((1, 48, 64, 32), np.float32)
+    wanted = run_graph(module(1), (x,))
+    (first / "t.safetensors").write_bytes((tmp_path / "out").read_bytes())
+    assert np.array_equal(loaded(first, "t").main(x), np.asarray(wanted).reshape(x.shape))
+    arm = tw.Target("cpu", arch="aarch64")
+    with pytest.raises(ExportError, match="is a view of a transformed weight"):
+        tw.export(module(0), tmp_path / "arm", kind="object", target=arm, weights="replaceable")

@@ -5,9 +5,9 @@
 
 static tw_error error;
 
-static void check(const char *what, const tw_mapping *m) {
+static void check(const char *change, const tw_mapping *m) {
   int32_t code = tw_mapping_check(m, &error);
-  printf("%s: %d %s\n", what, code, error.message);
+  printf("%s: %d %s\n", change, code, error.message);
 }
 
 static void put(const char *path, const char *mode, const char *text) {
