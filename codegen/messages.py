@@ -212,6 +212,33 @@ class Message(Enum):
     WEIGHTS_ALIGNMENT = Code.ALIGNMENT, "the weights must be aligned to 16 bytes"
     WEIGHTS_SIZE = Code.WEIGHTS, "expected weights of {expected} bytes, got {actual} bytes"
     WEIGHTS_HEADER = Code.WEIGHTS, "the header of the weights is not that of the exported file"
+    WEIGHTS_MISSING = (
+        Code.WEIGHTS,
+        "tensor '{tensor}' is missing in the weights; expected {expected_type}",
+    )
+    WEIGHTS_TYPE = (
+        Code.WEIGHTS,
+        "tensor '{tensor}' of the weights: expected {expected_type}, got {actual_type}",
+    )
+    WEIGHTS_LAYOUT = (
+        Code.WEIGHTS,
+        "tensor '{tensor}' is not at the offset of this library: run 'tilewright weights pack'",
+    )
+    WEIGHTS_EXTRA = Code.WEIGHTS, "tensor '{tensor}' of the weights is not one of this library"
+    WEIGHTS_END = (
+        Code.WEIGHTS,
+        "the weights end within tensor '{tensor}': expected {expected} bytes, got {actual} bytes",
+    )
+    WEIGHTS_FORMAT = (
+        Code.WEIGHTS,
+        "expected a safetensors file with tensor '{tensor}', got {actual} bytes without its header",
+    )
+    WEIGHTS_ROOT = Code.WEIGHTS, "the sha256 of the weights is not the expected one"
+    WEIGHTS_BUSY = Code.WEIGHTS, "another thread is updating the weights"
+    WEIGHTS_VERSIONS = (
+        Code.WEIGHTS,
+        "{expected} versions of the weights are in use by calls and states",
+    )
     WEIGHTS_DIGEST = Code.WEIGHTS, "the sha256 of the weights is not that of the exported file"
     NULL_STATE = Code.NULL, "the state is null"
     OTHER_STATE = Code.STATE, "the state belongs to another model"

@@ -28,7 +28,7 @@ SOURCES = [
     *sorted(ROOT.glob("*.py")),
     *(p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.py"))),
 ]
-PRODUCTS = {"layer.py", "NAME.py", "NAME.json", "wheels/"}
+PRODUCTS = {"layer.py", "NAME.py", "NAME.cdx.json", "NAME.json", "wheels/"}
 """Files that examples write."""
 
 OBJECTS = {"tw": tw, "sch": Schedule, "exe": Executable, "wb": Workbench}

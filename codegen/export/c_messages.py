@@ -29,11 +29,16 @@ IN_C: Final = (
     Message.NULL_ALLOCATOR, Message.RUNTIME_VERSION, Message.RUNTIME_FLAGS, Message.THREADS,
     Message.PROCESSOR, Message.NULL_WEIGHTS, Message.WEIGHTS_ALIGNMENT, Message.WEIGHTS_SIZE,
     Message.WEIGHTS_HEADER, Message.WEIGHTS_DIGEST, Message.MODEL_MEMORY, Message.LIMIT,
-    Message.ARENA_LIMIT, Message.WORKSPACE,
+    Message.ARENA_LIMIT, Message.WORKSPACE, Message.WEIGHTS_ROOT,
 )  # fmt: skip
 """The messages that libraries write themselves."""
 OF_WEBGPU: Final = (Message.LAUNCH, Message.BINDING_LIMIT)
 """The messages that models for WebGPU also write."""
+OF_UPDATES: Final = (
+    Message.WEIGHTS_MISSING, Message.WEIGHTS_TYPE, Message.WEIGHTS_LAYOUT, Message.WEIGHTS_EXTRA,
+    Message.WEIGHTS_END, Message.WEIGHTS_FORMAT, Message.WEIGHTS_BUSY, Message.WEIGHTS_VERSIONS,
+)  # fmt: skip
+"""The messages that libraries with replaceable weights also write."""
 OF_STATES: Final = (
     Message.NULL_STATE, Message.OTHER_STATE, Message.BUSY_STATE, Message.FAILED_STATE,
     Message.STATE_SIZE,
@@ -77,12 +82,17 @@ def c_text(text: str) -> str:
 
 
 def c_functions(
-    *, state: bool = False, destinations: bool = False, web: bool = False
+    *,
+    state: bool = False,
+    destinations: bool = False,
+    web: bool = False,
+    updates: bool = False,
 ) -> Iterator[str]:
     """Yield a C function per location and message.
 
     Those of states are only for models with state, those of ``destinations`` only for libraries
-    whose callers provide outputs, and those of ``web`` only for models on the GPU of a page.
+    whose callers provide outputs, those of ``web`` only for models on the GPU of a page, and those
+    of ``updates`` only for libraries with replaceable weights.
 
     ``put_in_function(w, ...)`` writes a location. ``fail_rank(w, ...)`` writes a message and its
     code, which it returns. The fields of the template are the parameters, in order.
@@ -94,6 +104,7 @@ def c_functions(
         body = "\n".join(f"  put{line};" for line in lines).replace("&w", "w")
         yield f"static void put_{name}(tw_writer *w, {head}) {{\n{body}\n}}"
     parts = (state, OF_STATES), (destinations, OF_DESTINATIONS), (web, OF_WEBGPU)
+    parts = *parts, (updates, OF_UPDATES)
     for message in (*IN_C, *(m for used, messages in parts if used for m in messages)):
         head, lines = _function(message.template)
         parameters = ", ".join(filter(None, ("tw_writer w", head)))

@@ -18,7 +18,8 @@ class Model:
     ``functions`` are in the order of the tables. ``features`` are the processor features that the
     library requires. ``threads`` is the largest number of threads of a runtime. ``states``
     are the parameters that a call takes from a state instead of arguments. ``shaders`` are the
-    kernels of a model for WebGPU; None for other models.
+    kernels of a model for WebGPU; None for other models. ``replaceable`` is whether an open model
+    accepts other weights.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Model:
     threads: int
     states: States = field(default_factory=States)
     shaders: tuple[WebShader, ...] | None = None
+    replaceable: bool = False
 
     @property
     def public(self) -> tuple[FunctionSpec, ...]:

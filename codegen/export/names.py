@@ -17,15 +17,15 @@ _INTERFACE: Final = ("tw", "tilewright")
 """The names that the shared header reserves."""
 RESERVED: Final = frozenset({
     "abi_version", "open", "close", "live_models", "live_results", "trim", "model",
-    "WEIGHTS_SIZE", "MOST_THREADS",
+    "describe", "WEIGHTS_SIZE", "MOST_THREADS",
     "start", "alloc", "free", "release", "pool_parallel", "pool_close", "functions", "threads",
-    "python_call", "python_number", "python_runtime",
+    "python_call", "python_number", "python_runtime", "check_weights", "needs",
 })  # fmt: skip
 """The suffixes of ``NAME_`` that the interface and the loaders define for every model."""
 _LINKED: Final = (
-    "abi_version", "open", "close", "live_models", "live_results", "trim", "pool_parallel",
-    "pool_close", "python_call", "python_number", "python_runtime", "state_create",
-    "state_reset", "state_tensor", "state_destroy",
+    "abi_version", "open", "close", "live_models", "live_results", "trim", "update",
+    "describe", "weights_in_use", "pool_parallel", "pool_close", "python_call", "python_number",
+    "python_runtime", "state_create", "state_reset", "state_tensor", "state_destroy",
 )  # fmt: skip
 """The suffixes of ``NAME_`` that native libraries define."""
 _PACKAGES: Final = frozenset({

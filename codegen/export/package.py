@@ -25,11 +25,21 @@ from ..artifact import Artifact
 from ..build.rtlib_object import rtlib_object_code
 from ..compiler import BuildOptions, compile_artifact
 from ..entry_names import CALL, INTO, public_name
-from ..manifest import FunctionSpec, to_json
+from ..manifest import FunctionSpec
 from ..program import module_of
 from ..rtlib import layout
 from .c_messages import IN_JAVASCRIPT, IN_PYTHON, loader_table
-from .describe import write_manifest
+from .describe import (
+    checked_metadata,
+    custom_section,
+    description,
+    description_source,
+    description_text,
+    function_descriptions,
+    function_facts,
+    program_facts,
+    write_manifest,
+)
 from .destinations import check_suffixes
 from .directory import MADE, install, output_path, sync, temporary_folder
 from .errors import ExportDirectoryError, ExportError
@@ -46,13 +56,16 @@ from .link import (
     linker,
     write_objects,
 )
-from .model import Model, symbol_of
+from .model import Model
 from .names import check_functions, check_name
 from .packed import equal_tensors, packs, prepared_constants
+from .packing import SUFFIX, compile_recorded, header_digest, plan_of, views_of, write_plan
 from .public_symbols import MODULES, check_symbols, public_symbols
+from .replaceable import RESERVED as OF_UPDATES, check_replaceable
+from .sbom import write_sbom
 from .states import RESERVED, states_of
 from .symbols import rename
-from .tables import assumptions, header_text, inner_source, model_source
+from .tables import header_text, inner_source, model_source
 from .typescript import typescript
 from .web import (
     HOST as WEB_HOST,
@@ -79,6 +92,7 @@ _SIGNATURES: Final = (
     "from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@"
 )
 _CALLS: Final = "from .loader_calls import _memory, _Owned, _Python, _takes_arrays  # @CALLS@"
+_WEIGHTS: Final = "from .loader_weights import ModelError, _check_digest, _Weights  # @WEIGHTS@"
 _POOL: Final = "from .loader_pool import _Pool  # @THREADS@"
 MOST_THREADS: Final = 1 << 16
 """The largest number of threads of a library, unless the target has a number of threads."""
@@ -86,12 +100,14 @@ MOST_THREADS: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The kind of an export, its name, its symbols for debuggers, and the layout of its weights."""
+    """The options of an export, and the facts about its program that do not depend on them."""
 
     kind: str
     name: str
     debug: str
     packed: bool
+    replaceable: bool
+    facts: Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +134,7 @@ def export(
     force: bool = False,
     debug: str = "symbols",
     weights: str = "auto",
+    metadata: Mapping[str, str] | None = None,
     progress: ProgressOption = None,
 ) -> Exported:
     """Export a program as a directory of files that run without Python.
@@ -153,7 +170,11 @@ def export(
         the tensors that kernels read, aligned to pages, and processes that map it share its memory.
         This requires that this machine can run the code. ``"plain"``: the file contains the weights
         of the program, and the library packs copies of them when it is opened. ``"auto"``: packed
-        if possible; the manifest contains the choice.
+        if possible; the manifest contains the choice. ``"replaceable"``: the same, and the library
+        accepts other weights of the same names, types, and shapes, also while it is running.
+    metadata : Mapping of str to str, optional
+        Texts by name, such as ``version`` and ``license``, which the library and the manifest
+        contain.
     progress : bool or callable, optional
         Whether to show a progress bar, or a function of a fraction and a message, as in
         :func:`~tilewright.codegen.compile`.
@@ -177,7 +198,10 @@ def export(
     packed = kind not in GPU_KINDS and packs(
         weights, kind, WEB_HOST if kind == "web" else with_level(resolved)
     )
-    form = _Form(kind, name, debug, packed)
+    facts = {**program_facts(program, module), "metadata": checked_metadata(metadata)}
+    form = _Form(kind, name, debug, packed, weights == "replaceable", facts)
+    if form.replaceable:
+        check_replaceable(kind)
     if kind not in GPU_KINDS:
         linker()  # reported before the program is compiled
     temporary = temporary_folder(made, force=force)
@@ -231,12 +255,12 @@ def _write(
     form: _Form,
     report: Report,
 ) -> None:
-    kind, name, web = form.kind, form.name, form.kind == "web"
+    name, web = form.name, form.kind == "web"
     ready = WEB_HOST if web else with_level(target)
     options = BuildOptions(
         progress=part_of(report, 0.0, 0.9), sized_by_runtime=True, host=ready if web else None
     )
-    artifact, _ = compile_artifact(module, target if web else ready, options)
+    artifact, depends = _compiled(module, target if web else ready, options, form)
     functions = _functions(artifact)
     _check_devices(functions)
     constants = {**module.constants, **artifact.constants}
@@ -244,6 +268,8 @@ def _write(
     if form.packed:
         made = prepared_constants(artifact, constants)
         constants |= made
+        if form.replaceable:  # the compiler has computed these with the interpreter
+            constants |= views_of(constants.keys() - made.keys(), made)
         functions = tuple(f for f in functions if not f.prepares)
     public = [f for f in functions if not f.prepares]
     states = states_of(public)
@@ -253,40 +279,71 @@ def _write(
         check_functions((public_name(f.name) for f in public), OF_PAGES)
         check_web(functions)
     read = _constants(constants, functions)
-    same = equal_tensors(read, sorted(made.keys() & read.keys()))
+    same = {} if form.replaceable else equal_tensors(read, sorted(made.keys() & read.keys()))
     weights = write_weights(folder / f"{name}.safetensors", read, packed=form.packed, same=same)
+    if form.replaceable:
+        check_functions((public_name(f.name) for f in public), OF_UPDATES)
+        plan = plan_of(module, artifact, depends, (weights, read), packed=form.packed)
+        write_plan(folder / f"{name}{SUFFIX}", plan)
     threads = artifact.threads or MOST_THREADS
     shaders = web_shaders(artifact) if web else None
-    model = Model(name, functions, weights, needed_features(ready), threads, states, shaders)
-    (folder / f"{name}.h").write_text(header_text(model, wasm=kind in MODULES), encoding="utf-8")
+    features = needed_features(ready)
+    model = Model(name, functions, weights, features, threads, states, shaders, form.replaceable)
+    report(0.9, "linking")
+    _write_files(folder, model, artifact, (target if web else ready, ready), form)
+    report(1.0, "written")
+
+
+def _write_files(
+    folder: Path, model: Model, artifact: Artifact, targets: tuple[Target, Target], form: _Form
+) -> None:
+    """Write the library, its headers and loaders, and the manifest.
+
+    ``targets`` are that of the kernels, and that of the host flow.
+    """
+    kind, name, wasm, host = form.kind, form.name, form.kind in MODULES, targets[1]
+    (folder / f"{name}.h").write_text(header_text(model, wasm=wasm), encoding="utf-8")
     shutil.copy(NATIVE / "tilewright.h", folder / "tilewright.h")
     library = folder / LIBRARIES[kind].format(name)
     if kind == "shared":
-        (folder / f"{name}.py").write_text(
-            _python(name, stateful=bool(states.params)), encoding="utf-8"
-        )
+        stateful = bool(model.states.params)
+        text = _python(name, stateful=stateful, replaceable=form.replaceable)
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
     if kind == "wasm":
         (folder / f"{name}.mjs").write_text(_javascript(model), encoding="utf-8")
-    report(0.9, "linking")
-    wasm = kind in MODULES
+    facts = _description(model, targets[0], form)
+    text = description_text(facts)
     source = model_source(model, wasm=wasm, pool=kind == "shared")
+    if not wasm:
+        source += "\n".join(description_source(name, text)) + "\n"
     inner = inner_source(model, wasm=wasm, pool=kind == "shared")
     check_symbols(model, inner, artifact.objects if wasm else ())
-    shim = compile_shim(source, folder, ready, visible=wasm or kind == "shared")
-    parts = {**artifact.objects, "support": rtlib_object_code(ready), "shim": shim.read_bytes()}
+    shim = compile_shim(source, folder, host, visible=wasm or kind == "shared")
+    parts = {**artifact.objects, "support": rtlib_object_code(host), "shim": shim.read_bytes()}
     shim.unlink()
-    _link(parts, library, ready, (form, model))
-    if web:
-        _write_page(folder, model, target)
-    _write_manifest(folder, model, target if web else ready, form)
-    report(1.0, "written")
+    _link(parts, library, host, (form, model))
+    if wasm:
+        library.write_bytes(library.read_bytes() + custom_section(text))
+    if kind == "web":
+        _write_page(folder, model, targets[0])
+    write_sbom(folder, facts)
+    write_manifest(folder, facts)
+
+
+def _compiled(
+    module: Module, target: Target, options: BuildOptions, form: _Form
+) -> tuple[Artifact, frozenset[str]]:
+    """Return the compiled program, and the weights that its code depends on if that matters."""
+    if form.replaceable:
+        return compile_recorded(module, target, options)
+    return compile_artifact(module, target, options)[0], frozenset()
 
 
 def _write_page(folder: Path, model: Model, target: Target) -> None:
     """Write the files of a page, and remove those that only C files include."""
     name = model.name
     texts = {
-        f"{name}.mjs": loader_text(model, target, _function_facts(model), _values()),
+        f"{name}.mjs": loader_text(model, target, function_facts(model), _values()),
         f"{name}.d.mts": typescript(model),
         f"{name}.wgsl": shader_text(model.shaders or ()),
     }
@@ -340,10 +397,12 @@ def _write_kernels(
     artifact, _ = compile_artifact(module, target, BuildOptions(progress=report))
     kernels = write_kernels(artifact, folder, kind)
     facts: dict[str, Json] = {"kind": kind, "arch": target.arch, "target": str(target)}
-    write_manifest(folder, name, {**facts, "kernels": kernels})
+    facts = description(name, {**facts, **form.facts, "kernels": kernels})
+    write_sbom(folder, facts)
+    write_manifest(folder, facts)
 
 
-def _python(name: str, *, stateful: bool) -> str:
+def _python(name: str, *, stateful: bool, replaceable: bool) -> str:
     """Return the Python loader of a shared library, with the pool layout of the runtime library."""
     words = {
         word.removeprefix("POOL_"): offset
@@ -354,6 +413,10 @@ def _python(name: str, *, stateful: bool) -> str:
     text = text.replace(_SIGNATURES, _part("loader_signatures.py"))
     text = text.replace(_CALLS, _part("loader_calls.py"))
     text = text.replace(_POOL, _part("loader_pool.py"))
+    text = text.replace(_WEIGHTS, _part("loader_weights.py"))
+    text = text.replace("_needs = None  # @NEEDS@", _part("loader_needs.py"))
+    if replaceable:
+        text = text.replace("OpenModel = StatefulModel  # @UPDATES@", _part("loader_update.py"))
     if stateful:
         text = text.replace("StatefulModel = Model  # @STATES@", _part("loader_state.py"))
     text = text.replace("{}  # @MESSAGES@", loader_table(IN_PYTHON))
@@ -373,7 +436,7 @@ def _dtype_facts() -> Json:
 
 def _javascript(model: Model) -> str:
     """Return the JavaScript loader of a WebAssembly module."""
-    facts = json.dumps(_function_facts(model), indent=1)
+    facts = json.dumps(function_facts(model), indent=1)
     text = (NATIVE / "loader.mjs").read_text(encoding="utf-8").replace("// @VALUES@", _values())
     text = text.replace("@MESSAGES@", loader_table(IN_JAVASCRIPT))
     states = json.dumps(model.states.facts())
@@ -384,20 +447,6 @@ def _javascript(model: Model) -> str:
 def _values() -> str:
     """Return the part of the JavaScript loaders that converts and checks arguments."""
     return loader_part("values.mjs").replace("@DTYPES@", json.dumps(_dtype_facts()))
-
-
-def _function_facts(model: Model) -> list[Json]:
-    return [
-        {
-            "name": public_name(spec.name),
-            "symbol": symbol_of(model, spec),
-            "params": [to_json(p) for p in spec.params],
-            "results": [to_json(r) for r in spec.results],
-            "symbols": [to_json(r) for r in spec.ranges],
-            "assumptions": list(assumptions(spec)),
-        }
-        for spec in model.public
-    ]
 
 
 def _functions(artifact: Artifact) -> tuple[FunctionSpec, ...]:
@@ -429,17 +478,21 @@ def _constants(
     return {key: constants[key] for key in sorted(used)}
 
 
-def _write_manifest(folder: Path, model: Model, target: Target, form: _Form) -> None:
+def _description(model: Model, target: Target, form: _Form) -> dict[str, Json]:
     facts: dict[str, Json] = {
         "kind": form.kind,
         "library": LIBRARIES[form.kind].format(model.name),
         "weights_layout": "packed" if form.packed else "plain",
         "weights": f"{model.name}.safetensors",
+        "weights_replaceable": form.replaceable,
+        "weights_bytes": model.weights.size,
+        "weights_schema": header_digest(model.weights.header),
         "arch": arch_of(target),
         "target": str(target),
         "features": list(model.features),
         "threads": model.threads,
-        "functions": _function_facts(model),
+        "functions": function_descriptions(model),
         "states": model.states.facts(),
+        **form.facts,
     }
-    write_manifest(folder, model.name, facts)
+    return description(model.name, facts)

@@ -23,7 +23,7 @@ from ..runtime.executable import Executable
 from ..runtime.table import MemoryProvider, RuntimeTable
 from .errors import ExportError
 
-LAYOUTS: Final = ("auto", "packed", "plain")
+LAYOUTS: Final = ("auto", "packed", "plain", "replaceable")
 """The values of ``weights``."""
 
 

@@ -11,6 +11,7 @@ from .destinations import SUFFIXES
 from .errors import ExportError
 from .link import NATIVE
 from .model import Model, symbol_of
+from .replaceable import RESERVED as OF_UPDATES
 from .states import RESERVED as OF_STATES
 
 MODULES: Final = ("wasm", "web")
@@ -46,7 +47,9 @@ def public_symbols(model: Model, kind: str) -> tuple[str, ...]:
     of_states = [*of_states, *(("state_fail",) if kind == "web" else ())]
     if not model.states.params:
         of_states = []
-    own = (*_OWN, *_OF_KIND.get(kind, ()), *of_states)
+    updates = sorted(OF_UPDATES) if model.replaceable else []
+    described = () if kind in MODULES else ("describe",)
+    own = (*_OWN, *described, *_OF_KIND.get(kind, ()), *updates, *of_states)
     functions = [symbol_of(model, f) for f in model.public]
     if kind not in MODULES:
         functions += [f"{function}_{suffix}" for function in functions for suffix in SUFFIXES]

@@ -15,6 +15,7 @@ from ..rtlib.results import HEADER
 from .c_messages import c_functions, c_text
 from .destinations import destination_prototypes, operand_lines, output_table, public_destinations
 from .model import Model, passed_params, symbol_of, takes_state, written_results
+from .replaceable import schema_tables, update_functions, update_prototypes
 from .states import state_functions, state_prototypes, state_tables
 from .web_tables import web_tables
 
@@ -82,7 +83,9 @@ def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         Whether to export the thread pool, for loaders in other languages.
     """
     extra = () if wasm else public_destinations(model)
-    return "\n".join((inner_source(model, wasm=wasm, pool=pool), *_public(model), *extra)) + "\n"
+    updates = update_functions(model.name) if model.replaceable else ()
+    source = inner_source(model, wasm=wasm, pool=pool)
+    return "\n".join((source, *_public(model), *extra, *updates)) + "\n"
 
 
 def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str:
@@ -96,6 +99,7 @@ def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         _TYPES,
         *(() if model.shaders is None else web_tables(model.shaders, model.functions)),
         *_tables(model),
+        *(schema_tables(model) if model.replaceable else ()),
         _EQUAL_TEXT,
         '#include "processor.c"',
         '#include "sha256.c"',
@@ -104,9 +108,13 @@ def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
             state=bool(model.states.params),
             destinations=not wasm,
             web=model.shaders is not None,
+            updates=model.replaceable,
         ),
         *(() if wasm else ("#define DESTINATIONS",)),
+        *(('#include "versions.c"', '#include "schema.c"') if model.replaceable else ()),
         '#include "shim.c"',
+        '#include "open.c"',
+        *(('#include "update.c"',) if model.replaceable else ()),
         '#include "memory.c"',
         *_state_parts(model),
         *(() if wasm else ('#include "destinations.c"',)),
@@ -323,11 +331,19 @@ def _definition(model: Model, number: int, spec: FunctionSpec) -> str:
     return f"{head} {{\n" + "\n".join(lines) + "\n  return TW_OK;\n}"
 
 
+def _described(name: str) -> str:
+    return f"""\
+/* Return the description of the library as JSON: functions, types, ranges, weights, versions. */
+TW_EXPORT const char *{name}_describe(void);"""
+
+
 def header_text(model: Model, *, wasm: bool = False) -> str:
     """Return the public header of a model."""
     name, guard = model.name, f"TILEWRIGHT_{model.name.upper()}_H"
     states = state_prototypes(name, model.states) if model.states.params else ()
-    declared = "\n\n".join((*states, *prototypes(model, wasm=wasm)))
+    updates = update_prototypes(name) if model.replaceable else ()
+    described = () if wasm else (_described(name),)
+    declared = "\n\n".join((*described, *updates, *states, *prototypes(model, wasm=wasm)))
     return f"""\
 /* Model {name}, compiled by Tilewright. Every function returns TW_OK or an error code, and writes
  * to error unless it is null. Several threads may call one model concurrently. */

@@ -6,7 +6,14 @@ import argparse
 import time
 
 from ...errors import Json
-from .command import Command, Output, chosen_target, program_arguments, target_arguments
+from .command import (
+    Command,
+    CommandError,
+    Output,
+    chosen_target,
+    program_arguments,
+    target_arguments,
+)
 from .programs import load_schedule
 
 
@@ -43,9 +50,30 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--weights",
         default="auto",
         help="packed: pack the weights now, plain: when the library is opened, or auto: packed if "
-        "this machine can run the code (default: auto)",
+        "this machine can run the code; replaceable: like auto, and the library accepts other "
+        "weights (default: auto)",
+    )
+    parser.add_argument(
+        "--metadata",
+        metavar="NAME=TEXT",
+        action="append",
+        default=[],
+        help="text that the library and the manifest contain, such as version=1.2; may be repeated",
     )
     target_arguments(parser)
+
+
+def _metadata(texts: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise CommandError(
+                f"--metadata {text!r} does not have the form NAME=TEXT, such as version=1.2",
+                where="argument --metadata",
+            )
+        found[name] = value
+    return found
 
 
 def _export(options: argparse.Namespace) -> Output:
@@ -57,6 +85,7 @@ def _export(options: argparse.Namespace) -> Output:
     exported = export(
         schedule, options.output, target=target, kind=options.kind, name=options.name,
         force=options.force, debug=options.debug, weights=options.weights,
+        metadata=_metadata(options.metadata),
     )  # fmt: skip
     seconds = time.perf_counter() - started
     files: dict[str, Json] = dict(exported.files)

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 
 from ...errors import Json, TilewrightError
 from ...nearest import did_you_mean
-from . import environment, export, inspect, run
+from . import environment, export, inspect, library, run, weights
 from .command import Command, Output, OutputFileError
 
 COMMANDS: tuple[Command, ...] = (
@@ -20,6 +20,8 @@ COMMANDS: tuple[Command, ...] = (
     run.COMPILE,
     run.RUN,
     export.EXPORT,
+    library.INSPECT,
+    weights.WEIGHTS,
     inspect.REPLAY,
     inspect.SHOW,
     run.BENCH,
@@ -65,7 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0 for success, 1 for failure. Invalid arguments exit with 2.
+        The exit code: 0 for success, 1 for failure, or another one of a command. Invalid arguments
+        exit with 2.
     """
     options = parser().parse_args(arguments)
     try:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import functools
 import hashlib
 import json
-import mmap
 import operator
 import os
 import platform
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 
@@ -25,6 +26,7 @@ import numpy as np
 from .loader_calls import _memory, _Owned, _Python, _takes_arrays  # @CALLS@
 from .loader_pool import _Pool  # @THREADS@
 from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@
+from .loader_weights import ModelError, _check_digest, _Weights  # @WEIGHTS@
 
 NAME = "@NAME@"
 SCHEMA = 1
@@ -36,14 +38,6 @@ _ROWS = {stored: (name, code, bits) for name, (stored, code, bits) in _DTYPES.it
 _NAMES = {(code, bits): name for name, code, bits in _ROWS.values()}
 _BYTE = 8
 _MESSAGES: dict = {}  # @MESSAGES@
-
-
-class ModelError(Exception):
-    """An invalid file or call; ``code`` is the error code of the library, or 0."""
-
-    def __init__(self, message: str, code: int = 0) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def _text(name: str, **fields) -> str:
@@ -149,44 +143,13 @@ def check_files(folder: Path, manifest: dict) -> None:
         if not path.is_file():
             raise ModelError(f"{path}: the file is missing or not a regular file")
         expected = facts.get("bytes") if isinstance(facts, dict) else None
+        if name == manifest["weights"] and manifest.get("weights_replaceable"):
+            continue  # the header of the file contains the sha256 of its tensors
         if not isinstance(facts, dict) or path.stat().st_size != expected:
             raise ModelError(f"{path}: expected {expected} bytes, got {path.stat().st_size} bytes")
-        if name != manifest["weights"]:  # read_weights checks the copy that the model uses
+        if name != manifest["weights"]:  # _Weights checks the memory that the model uses
             with path.open("rb") as file:
                 _check_digest(path, hashlib.file_digest(file, "sha256"), facts)
-
-
-def read_weights(folder: Path, manifest: dict, *, copy: bool = False) -> np.ndarray:
-    """Map the weights, or copy them into memory, and compare their sha256 with the manifest.
-
-    Processes that map one file share its memory. Raises ModelError if the sha256 differs.
-    """
-    path, facts = folder / manifest["weights"], manifest["files"][manifest["weights"]]
-    with path.open("rb") as file:
-        weights = _copied(file, facts["bytes"]) if copy else _mapped(file, facts["bytes"])
-    _check_digest(path, hashlib.sha256(weights), facts)
-    return weights
-
-
-def _mapped(file, size: int) -> np.ndarray:
-    try:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError):  # some file systems cannot map files
-        return _copied(file, size)
-    return np.frombuffer(mapped, np.uint8)
-
-
-def _copied(file, size: int) -> np.ndarray:
-    raw = np.empty(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    weights = raw[start : start + size]
-    file.readinto(weights)
-    return weights
-
-
-def _check_digest(path: Path, digest, facts: dict) -> None:
-    if digest.hexdigest() != facts.get("sha256"):
-        raise ModelError(f"{path}: the sha256 differs from that in the manifest")
 
 
 class Model:
@@ -200,6 +163,9 @@ class Model:
         arena_limit: int = 0,
         *,
         copy_weights: bool = False,
+        weights: Path | None = None,
+        expected_sha256: str | None = None,
+        watch: bool = False,
     ) -> None:
         self.threads = _thread_count(threads, manifest)
         self._pool = None
@@ -211,7 +177,15 @@ class Model:
             )
         self._path = str(folder / manifest["library"])
         self._library = ctypes.CDLL(self._path)
-        self._weights = read_weights(folder, manifest, copy=copy_weights)
+        replaceable, path = manifest.get("weights_replaceable"), folder / manifest["weights"]
+        if not replaceable and (weights is not None or expected_sha256 is not None):
+            raise ModelError("other weights require an export with weights='replaceable'")
+        self._copies, self._earlier, self._updating = copy_weights, [], threading.Lock()
+        self._weights = _Weights(
+            path if weights is None else weights,
+            None if replaceable else manifest["files"][manifest["weights"]],
+            copy=copy_weights, expected=expected_sha256,
+        )  # fmt: skip
         if self.threads > 1:
             self._pool = _Pool(self._symbol(f"{NAME}_pool_close"), self.threads)
         self._memory = _memory(self._pool.address if self._pool else 0)
@@ -230,14 +204,32 @@ class Model:
         error = _Error()
         open_model = self._symbol(f"{NAME}_open")
         code = open_model(
-            ctypes.byref(self._runtime), ctypes.c_void_p(self._weights.ctypes.data),
-            ctypes.c_int64(self._weights.size), ctypes.byref(self._model), ctypes.byref(error),
+            ctypes.byref(self._runtime), ctypes.c_void_p(self._weights.address),
+            ctypes.c_int64(self._weights.array.size), ctypes.byref(self._model),
+            ctypes.byref(error),
         )  # fmt: skip
         _raise(code, error)
         self._states = manifest.get("states")
         self.functions = {f["name"]: f for f in manifest["functions"]}
         for name, facts in self.functions.items():
-            setattr(self, name, self._bound(facts))
+            call = self._bound(facts)
+            setattr(self, name, self._watched(call) if watch else call)
+
+    def _watched(self, call):
+        @functools.wraps(call)
+        def checked(*arguments, **named):
+            self._weights.check()
+            return call(*arguments, **named)
+
+        return checked
+
+    def check_weights(self) -> bool:
+        """Check that the mapped file of the weights was not written since it was mapped.
+
+        Returns whether its path now names another file, which replaced it by rename; the model
+        keeps the file that it has mapped. Raises ModelError if the file was written or truncated.
+        """
+        return self._weights.check()
 
     def _symbol(self, name: str):
         try:
@@ -343,6 +335,10 @@ class Model:
         if self._pool is not None:
             self._pool.close()
 
+    def needs(self, function: str = "main", **shapes) -> dict:
+        """Return the memory of a call, and the shapes of its results, for shapes by name."""
+        return _needs((self._model, self._symbol, self._states), self.functions[function], shapes)
+
     def trim(self, keep: int = 0) -> None:
         """Free memory that is kept for later calls, until ``keep`` bytes of workspaces remain.
 
@@ -395,7 +391,9 @@ def _named(call, facts: dict, *, stateful: bool = False):
     return call
 
 
+_needs = None  # @NEEDS@
 StatefulModel = Model  # @STATES@
+OpenModel = StatefulModel  # @UPDATES@
 
 
 def _without_states(facts: dict) -> dict:
@@ -566,6 +564,9 @@ def load(
     threads: int | None = None,
     arena_limit: int = 0,
     copy_weights: bool = False,
+    weights: str | Path | None = None,
+    expected_sha256: str | None = None,
+    watch: bool = False,
 ) -> Model:
     """Check the files of a directory (by default that of this file), and open the model.
 
@@ -573,14 +574,19 @@ def load(
     most the number that the library was exported for. Calls release the GIL. ``arena_limit`` is the
     number of bytes that the workspaces of all calls may use together; 0 means no limit. A call that
     would exceed it raises ModelError at once. ``copy_weights`` copies the weights into memory of
-    this process; otherwise the file is mapped, and must not be changed in place.
+    this process; otherwise the file is mapped, and must not be changed in place. ``watch`` checks
+    at each call that it was not, see ``check_weights``. If the export has replaceable weights,
+    ``weights`` is another file of them, and ``expected_sha256`` the sha256 of its tensors.
 
     Raises ModelError if a file differs from the exported one, or the machine cannot run the model.
     """
     path = Path(__file__).parent if folder is None else Path(folder)
     manifest = read_manifest(path)
     check_files(path, manifest)
-    return StatefulModel(path, manifest, threads, arena_limit, copy_weights=copy_weights)
+    return OpenModel(
+        path, manifest, threads, arena_limit, copy_weights=copy_weights, watch=watch,
+        weights=None if weights is None else Path(weights), expected_sha256=expected_sha256,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

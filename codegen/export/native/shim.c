@@ -1,5 +1,5 @@
-/* The code of an exported library between its public functions and the native host flow. It opens
- * models, runs the preparation functions once, builds call records, and explains failed calls.
+/* The code of an exported library between its public functions and the native host flow: the runtime
+ * of the host flow, call records, and explanations of failed calls.
  *
  * Included by the generated file of a model, after its tables and messages. Uses no library. */
 
@@ -7,13 +7,25 @@
 #define WORD(pointer) ((uint64_t)(uintptr_t)(pointer))
 #define ADDRESS(word) ((void *)(uintptr_t)(word))
 
-struct TW_MODEL {
-  uint64_t table[TABLE_SIZE / 8];
+/* The weights that functions read, with their workspaces. */
+typedef struct {
+#ifdef REPLACEABLE
+  tw_counted counted;
+#endif
   uint64_t *instance[FUNCTIONS];
   uint64_t *pointers[FUNCTIONS];
   tw_result *prepared[PREPARED + 1];
-  tw_runtime runtime;
   const unsigned char *weights;
+} tw_version;
+
+struct TW_MODEL {
+  uint64_t table[TABLE_SIZE / 8];
+#ifdef REPLACEABLE
+  tw_versions versions;
+#else
+  tw_version version;
+#endif
+  tw_runtime runtime;
   int64_t memory[2]; /* of workspaces: the limit, and the bytes in use */
   int64_t holders; /* the open model, its states, and each result that is not yet released */
 };
@@ -115,10 +127,33 @@ extern void tw_release_result(tw_result *block);
 extern void tw_drop_workspaces(uint64_t *call, uint64_t *instance, int64_t slot,
                                int64_t keep);
 
+static void free_version(TW_MODEL *model, tw_version *version);
+
+/* The weights of a call: those of the model, or, if they can be replaced, the current version, which
+ * remains valid until the call returns it. */
+#ifdef REPLACEABLE
+static tw_version *enter(TW_MODEL *model) { return (void *)take_version(&model->versions); }
+
+static void leave(TW_MODEL *model, tw_version *version) {
+  if (return_version(&version->counted)) free_version(model, version);
+}
+#else
+static tw_version *enter(TW_MODEL *model) { return &model->version; }
+
+static void leave(TW_MODEL *model, tw_version *version) {
+  (void)model;
+  (void)version;
+}
+#endif
+
 /* Results are freed through the table of their model, so the model must outlive them. */
 static void drop_model(TW_MODEL *model) {
   tw_runtime r = model->runtime;
   if (__atomic_sub_fetch(&model->holders, 1, __ATOMIC_ACQ_REL)) return;
+#ifdef REPLACEABLE
+  for (int32_t k = 0; k < VERSION_LIMIT; k++) /* of calls that an exception has left */
+    if (model->versions.slots[k]) free_version(model, (void *)model->versions.slots[k]);
+#endif
   r.free(r.context, model);
   __atomic_sub_fetch(&live_models, 1, __ATOMIC_RELEASE);
 }
@@ -336,6 +371,7 @@ static int32_t check_tensor(const tw_function *f, int32_t position, const tw_ten
   return TW_OK;
 }
 
+static void trim_version(TW_MODEL *model, tw_version *version, int64_t keep);
 static void trim(TW_MODEL *model, int64_t keep);
 
 static uint64_t *results_of(const tw_function *f, uint64_t *call) {
@@ -357,184 +393,39 @@ static int is_limited(const tw_function *f, int32_t code, uint64_t *call) {
          f->sites[site].kind == SITE_MEMORY;
 }
 
-static int32_t call_function(TW_MODEL *model, int32_t number, uint64_t *call, tw_error *error) {
+/* Call a function with the weights of a version. */
+static int32_t call_version(TW_MODEL *model, tw_version *version, int32_t number, uint64_t *call,
+                            tw_error *error) {
   const tw_function *f = &functions[number];
   uint64_t *results = results_of(f, call);
-  int32_t code = f->entry(model->instance[number], call);
+  int32_t code = f->entry(version->instance[number], call);
   if (code && is_limited(f, code, call)) { /* free the memory of idle workspaces, and try again */
-    trim(model, 0);
+    trim_version(model, version, 0);
+#ifdef REPLACEABLE
+    if (f->prepares < 0) trim(model, 0); /* the version may be an earlier one */
+#endif
     WORDS(call, CALL_SITE) = WORDS(call, CALL_A) = WORDS(call, CALL_B) = 0;
-    code = f->entry(model->instance[number], call);
+    code = f->entry(version->instance[number], call);
   }
   if (code) {
     int32_t found = explain(f, code, call, error);
     if (code != CODE_CHECK) WORDS(call, CALL_SITE) = UINT64_MAX; /* no check failed */
     return found;
   }
-  if (WORDS(call, CALL_MODE) & GIVEN) return TW_OK;
+  if (f->prepares >= 0 || WORDS(call, CALL_MODE) & GIVEN) return TW_OK;
   for (int k = 0; k < f->result_count; k++)
     if (results[k]) __atomic_add_fetch(&model->holders, 1, __ATOMIC_RELAXED);
   return TW_OK;
 }
 
+static int32_t call_function(TW_MODEL *model, int32_t number, uint64_t *call, tw_error *error) {
+  tw_version *version = enter(model);
+  int32_t code = call_version(model, version, number, call, error);
+  leave(model, version);
+  return code;
+}
+
 static int32_t check_call(TW_MODEL *model, tw_error *error) {
   clear_error(error);
   return model ? TW_OK : fail_null_model(begin(error));
-}
-
-#ifndef TW_WEB
-static int32_t check_weights(const unsigned char *weights, int64_t bytes, int trusted,
-                             tw_error *error) {
-  if (!CONSTANTS && !bytes) return TW_OK;
-  if (!weights) return fail_null_weights(begin(error));
-  if (WORD(weights) % 16) return fail_weights_alignment(begin(error));
-  if (bytes != WEIGHTS_SIZE) return fail_weights_size(begin(error), WEIGHTS_SIZE, bytes);
-  for (int64_t k = 0; k < HEADER_SIZE; k++)
-    if (weights[k] != weights_header[k]) return fail_weights_header(begin(error));
-  if (!trusted && !has_digest(weights + HEADER_SIZE, bytes - HEADER_SIZE, weights_digest))
-    return fail_weights_digest(begin(error));
-  return TW_OK;
-}
-#endif
-
-/* Free the memory of workspaces that no call uses, until at most keep bytes are in use. */
-static void trim(TW_MODEL *model, int64_t keep) {
-  uint64_t call[CALL_OPERANDS / 8];
-  for (int j = 0; j < CALL_OPERANDS / 8; j++) call[j] = 0;
-  call[0] = WORD(model->table);
-  tw_open_call(call);
-  for (int32_t k = 0; k < FUNCTIONS; k++)
-    if (model->instance[k]) tw_drop_workspaces(call, model->instance[k], functions[k].slot, keep);
-}
-
-/* No call is running, so that a workspace in use is one of a call that an exception has left. */
-static void destroy(TW_MODEL *model) {
-  tw_runtime r = model->runtime;
-  for (int32_t k = 0; k < PREPARED; k++)
-    if (model->prepared[k]) release_result(model->prepared[k]);
-  for (int32_t k = 0; k < FUNCTIONS; k++)
-    for (int32_t j = 0; model->instance[k] && j < SLOT_COUNT; j++)
-      WORDS(model->instance[k], INSTANCE_SLOTS + functions[k].slot * j + SLOT_BUSY) = 0;
-  trim(model, -1);
-  for (int32_t k = 0; k < FUNCTIONS; k++) {
-    if (model->instance[k]) r.free(r.context, model->instance[k]);
-    if (model->pointers[k]) r.free(r.context, model->pointers[k]);
-  }
-  drop_model(model);
-}
-
-static uint64_t *zeros(TW_MODEL *model, int64_t bytes, uint64_t *misaligned) {
-  uint64_t *memory = take(&model->runtime, bytes, 64, misaligned);
-  for (int64_t k = 0; memory && k < bytes / 8; k++) memory[k] = 0;
-  return memory;
-}
-
-/* Set the constant pointers of every function: to the weights, and to prepared results. */
-static int32_t prepare(TW_MODEL *model, const unsigned char *weights, tw_error *error) {
-  for (int32_t at = 0; at < FUNCTIONS; at++) {
-    int32_t number = order[at];
-    const tw_function *f = &functions[number];
-    for (int32_t k = 0; k < f->constant_count; k++) {
-      int32_t constant = f->constants[k], made = constants[constant].prepared;
-      model->pointers[number][k] =
-          made < 0 ? WEIGHT(weights, constant) : model->prepared[made]->tensor.data_word;
-    }
-    if (f->prepares < 0) continue;
-    uint64_t call[CALL_OPERANDS / 8 + MOST_RESULTS + 1];
-    begin_call(model, f, call);
-    int32_t code = call_function(model, number, call, error);
-    if (code) return code;
-    for (int32_t k = 0; k < f->result_count; k++)
-      model->prepared[f->prepares + k] = ADDRESS(call[CALL_OPERANDS / 8 + k]);
-  }
-  return TW_OK;
-}
-
-/* Return the code of an allocation of a model or a state that failed. */
-static int32_t fail_allocation(uint64_t misaligned, tw_error *error) {
-  if (misaligned) return fail_alloc_alignment(begin(error), (int64_t)misaligned);
-  return fail_model_memory(begin(error));
-}
-
-/* The first version of tw_runtime ended before this field. */
-#define RUNTIME_LEAST (int64_t)__builtin_offsetof(tw_runtime, arena_limit)
-
-static int32_t check_runtime(const tw_runtime *r, tw_error *error) {
-  if (!r) return fail_null_runtime(begin(error));
-  if (r->size < RUNTIME_LEAST) return fail_runtime_size(begin(error), r->size, RUNTIME_LEAST);
-  if (r->version != TW_ABI_VERSION)
-    return fail_runtime_version(begin(error), r->version, TW_ABI_VERSION);
-  for (int64_t k = (int64_t)sizeof *r; k < r->size; k++)
-    if (((const char *)r)[k]) return fail_runtime_fields(begin(error), (int64_t)sizeof *r);
-  if (r->flags & ~(uint64_t)TW_TRUST_WEIGHTS)
-    return fail_runtime_flags(begin(error), (int64_t)r->flags);
-  if (r->size >= (int64_t)sizeof *r && r->arena_limit < 0)
-    return fail_arena_limit(begin(error), r->arena_limit);
-  if (!r->alloc || !r->free) return fail_null_allocator(begin(error));
-  if (r->threads < (r->parallel ? 1 : 0) || (r->parallel && r->threads > MOST_THREADS))
-    return fail_threads(begin(error), MOST_THREADS, r->threads);
-  return TW_OK;
-}
-
-/* Return a runtime with the fields that the caller knows; the others are zero. */
-static tw_runtime known_fields(const tw_runtime *r) {
-  tw_runtime known = {0};
-  for (int64_t k = 0; k < (int64_t)sizeof known && k < r->size; k++)
-    ((char *)&known)[k] = ((const char *)r)[k];
-  return known;
-}
-
-static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_t bytes,
-                          TW_MODEL **out, tw_error *error) {
-  clear_error(error);
-  if (!out) return fail_null_output(begin(error));
-  *out = 0;
-  int32_t code = check_runtime(runtime, error);
-  if (code) return code;
-  const char *feature = missing_feature();
-  if (feature) return fail_processor(begin(error), feature);
-#ifdef TW_WEB
-  (void)bytes; /* checked while they were copied to the device */
-#else
-  code = check_weights(weights, bytes, runtime->flags & TW_TRUST_WEIGHTS, error);
-  if (code) return code;
-#endif
-  uint64_t misaligned = 0;
-  TW_MODEL *model = take(runtime, sizeof *model, 64, &misaligned);
-  if (!model) return fail_allocation(misaligned, error);
-  __atomic_add_fetch(&live_models, 1, __ATOMIC_RELAXED);
-  for (int32_t k = 0; k < FUNCTIONS; k++) model->instance[k] = model->pointers[k] = 0;
-  for (int32_t k = 0; k < PREPARED; k++) model->prepared[k] = 0;
-  model->runtime = known_fields(runtime);
-  model->weights = weights;
-  model->holders = 1;
-  fill_table(model);
-  for (int32_t k = 0; k < FUNCTIONS; k++) {
-    const tw_function *f = &functions[k];
-    model->instance[k] = zeros(model, INSTANCE_SLOTS + SLOT_COUNT * f->slot, &misaligned);
-    model->pointers[k] = zeros(model, 8 * (f->constant_count + 1), &misaligned);
-    if (!model->instance[k] || !model->pointers[k]) {
-      destroy(model);
-      return fail_allocation(misaligned, error);
-    }
-    WORDS(model->instance[k], INSTANCE_CONSTANTS) = WORD(model->pointers[k]);
-#ifdef TW_WEB
-    WORDS(model->instance[k], INSTANCE_KERNELS) = web_handles_of(k);
-#endif
-  }
-  code = prepare(model, weights, error);
-  if (code) {
-    destroy(model);
-    return code;
-  }
-  trim(model, 0); /* the memory that the preparation used */
-  *out = model;
-  return TW_OK;
-}
-
-/* Return the number of results and states of a model that are not released. */
-static int64_t live_results(const TW_MODEL *model) {
-  int64_t own = 1;
-  for (int32_t k = 0; k < PREPARED; k++) own += model->prepared[k] != 0;
-  return __atomic_load_n(&model->holders, __ATOMIC_ACQUIRE) - own;
 }

@@ -1,8 +1,10 @@
 /* States: the memory of state parameters between calls. A call has exclusive access to its state;
- * the word busy is exchanged at its begin. Included after the tables of the states. */
+ * the word busy is exchanged at its begin. A state keeps the weights with which it began, until it is
+ * reset. Included after the tables of the states. */
 
 struct TW_STATE {
   TW_MODEL *model;
+  tw_version *version; /* the weights of its calls */
   int64_t busy;
   int32_t failed; /* a call failed after it had begun to write */
   tw_tensor tensors[STATES];
@@ -65,7 +67,7 @@ static void set_elements(unsigned char *to, uint64_t from, int64_t bytes) {
 static void set_initial(TW_STATE *state) {
   for (int32_t k = 0; k < STATES; k++) {
     int32_t initial = state_params[k].initial;
-    uint64_t from = initial < 0 ? 0 : WEIGHT(state->model->weights, initial);
+    uint64_t from = initial < 0 ? 0 : WEIGHT(state->version->weights, initial);
     set_elements(state->tensors[k].data, from, state_bytes(state, k));
   }
   state->failed = 0;
@@ -127,6 +129,7 @@ static int32_t create_state(TW_MODEL *model, const int64_t *sizes, TW_STATE **ou
     return code;
   }
   state->model = model;
+  state->version = enter(model);
   state->busy = 0;
   for (int32_t k = 0; k < STATES; k++) {
     state->tensors[k].data = memory;
@@ -141,6 +144,7 @@ static int32_t create_state(TW_MODEL *model, const int64_t *sizes, TW_STATE **ou
 static void destroy_state(TW_STATE *state) {
   TW_MODEL *model = state->model;
   free_elements(model, state->tensors[0].data);
+  leave(model, state->version);
   model->runtime.free(model->runtime.context, state);
   drop_model(model);
 }
@@ -156,6 +160,11 @@ static int32_t reset_state(TW_STATE *state, tw_error *error) {
   clear_error(error);
   if (!state) return fail_null_state(begin(error));
   if (!enter_state(state)) return fail_busy_state(begin(error));
+  tw_version *old = state->version, *now = enter(state->model);
+  if (now) { /* the model is not closed */
+    state->version = now;
+    leave(state->model, old);
+  }
   set_initial(state);
   leave_state(state);
   return TW_OK;
@@ -178,7 +187,7 @@ static int32_t call_with_state(TW_MODEL *model, int32_t number, TW_STATE *state,
   if (state->failed) {
     code = fail_failed_state(in_function(f, error));
   } else {
-    code = call_function(model, number, call, error);
+    code = call_version(model, state->version, number, call, error);
     int64_t site = (int64_t)WORDS(call, CALL_SITE);
     if (code && (site < 0 || (f->first_written <= site && site <= f->last_written)))
       state->failed = 1;

@@ -111,6 +111,9 @@ typedef struct tw_runtime {
   /* The bytes of the workspaces of a model, in use or kept for later calls, or 0 for no limit. A call
    * that would exceed them fails at once with TW_ERROR_LIMIT, after kept memory was freed. */
   int64_t arena_limit;
+  /* The 32 bytes of the sha256 of the tensors that open requires, or null: any that the library
+   * accepts. Read by open only. */
+  const unsigned char *expected_root;
 } tw_runtime;
 
 /* How a call runs; a null pointer is the default. Fields may be added at the end, as in tw_runtime. */
@@ -170,19 +173,40 @@ static inline tw_tensor tw_describe(void *data, int64_t *shape, int32_t ndim, ui
 extern "C" {
 #endif
 
+/* Libraries pass memory between threads by atomic operations, which the thread sanitizer does not see
+ * in a library: these calls order an allocation before the release of the memory. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TW_THREAD_SANITIZER
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define TW_THREAD_SANITIZER
+#endif
+#ifdef TW_THREAD_SANITIZER
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+#define TW_TSAN(order, address) __tsan_##order(address)
+#else
+#define TW_TSAN(order, address) ((void)(address))
+#endif
+
 static inline void *tw_stdlib_alloc(void *context, int64_t bytes, int64_t alignment) {
+  void *memory = aligned_alloc((size_t)alignment,
+                               (size_t)((bytes + alignment - 1) / alignment * alignment));
   (void)context;
-  return aligned_alloc((size_t)alignment, (size_t)((bytes + alignment - 1) / alignment * alignment));
+  TW_TSAN(release, memory);
+  return memory;
 }
 
 static inline void tw_stdlib_free(void *context, void *memory) {
   (void)context;
+  TW_TSAN(acquire, memory);
   free(memory);
 }
 
 /* Return a runtime that uses the C library's allocator and the calling thread. */
 static inline tw_runtime tw_stdlib_runtime(void) {
-  tw_runtime r = {sizeof r, TW_ABI_VERSION, 0, tw_stdlib_alloc, tw_stdlib_free, 0, 1, 0, 0};
+  tw_runtime r = {sizeof r, TW_ABI_VERSION, 0, tw_stdlib_alloc, tw_stdlib_free, 0, 1, 0, 0, 0};
   return r;
 }
 
@@ -212,12 +236,27 @@ static inline void *tw_read_file(const char *path, int64_t *bytes) {
 #if defined(TILEWRIGHT_MAP) && !defined(TILEWRIGHT_MAP_H)
 #define TILEWRIGHT_MAP_H
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+
+#if defined(MAP_POPULATE)
+enum { TW_POPULATE = MAP_POPULATE };
+#elif defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__) || defined(__riscv))
+enum { TW_POPULATE = 0x8000 }; /* hidden by -std=c11 */
+#else
+enum { TW_POPULATE = 0 };
+#endif
+
+#ifndef TW_MAP_FLAGS
+/* The flags of mmap. Linux enters all pages in the page table at once, which a first call would
+ * otherwise do at its accesses. Define it as MAP_PRIVATE if most of a file is not read. */
+#define TW_MAP_FLAGS (MAP_PRIVATE | TW_POPULATE)
 #endif
 
 /* Map a file into memory, which processes that map it share. Return null and set bytes to 0 on failure.
@@ -229,7 +268,7 @@ static inline const void *tw_map_file(const char *path, int64_t *bytes) {
   *bytes = 0;
   if (file < 0) return 0;
   if (!fstat(file, &facts) && facts.st_size > 0)
-    data = mmap(0, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    data = mmap(0, (size_t)facts.st_size, PROT_READ, TW_MAP_FLAGS, file, 0);
   close(file);
   if (data == MAP_FAILED) return 0;
   *bytes = (int64_t)facts.st_size;
@@ -238,6 +277,82 @@ static inline const void *tw_map_file(const char *path, int64_t *bytes) {
 
 static inline void tw_unmap_file(const void *data, int64_t bytes) {
   if (data) munmap((void *)(uintptr_t)data, (size_t)bytes);
+}
+
+/* A mapped file, and its state when it was mapped. data is null if the file could not be mapped. */
+typedef struct tw_mapping {
+  const void *data;
+  int64_t bytes;
+  int32_t file; /* the open file */
+  int64_t inode, seconds, nanoseconds;
+} tw_mapping;
+
+/* Nanoseconds of a modification time, or 0 where the C library does not declare them. */
+#if defined(__APPLE__)
+#define TW_MTIME_NANOSECONDS(facts) ((int64_t)(facts).st_mtimespec.tv_nsec)
+#elif defined(st_mtime)
+#define TW_MTIME_NANOSECONDS(facts) ((int64_t)(facts).st_mtim.tv_nsec)
+#else
+#define TW_MTIME_NANOSECONDS(facts) 0
+#endif
+
+/* Map a file as tw_map_file does, and keep it open for tw_mapping_check. */
+static inline tw_mapping tw_mapping_open(const char *path) {
+  tw_mapping m = {0, 0, -1, 0, 0, 0};
+  struct stat facts;
+  void *data = MAP_FAILED;
+  m.file = open(path, O_RDONLY);
+  if (m.file < 0) return m;
+  if (!fstat(m.file, &facts) && facts.st_size > 0)
+    data = mmap(0, (size_t)facts.st_size, PROT_READ, TW_MAP_FLAGS, m.file, 0);
+  if (data == MAP_FAILED) {
+    close(m.file);
+    m.file = -1;
+    return m;
+  }
+  m.data = data;
+  m.bytes = (int64_t)facts.st_size;
+  m.inode = (int64_t)facts.st_ino;
+  m.seconds = (int64_t)facts.st_mtime;
+  m.nanoseconds = TW_MTIME_NANOSECONDS(facts);
+  return m;
+}
+
+/* Return TW_OK if the mapped file was not written or truncated since it was mapped, or else
+ * TW_ERROR_WEIGHTS. A call that reads pages beyond the end of a truncated file ends the process. A
+ * file that was replaced by rename remains valid. */
+static inline int32_t tw_mapping_check(const tw_mapping *m, tw_error *error) {
+  struct stat now;
+  if (error) {
+    error->code = TW_OK;
+    error->parameter = -1;
+    error->message[0] = 0;
+  }
+  if (m->data && !fstat(m->file, &now) && m->bytes == (int64_t)now.st_size &&
+      m->seconds == (int64_t)now.st_mtime && m->nanoseconds == TW_MTIME_NANOSECONDS(now))
+    return TW_OK;
+  if (!error) return TW_ERROR_WEIGHTS;
+  error->code = TW_ERROR_WEIGHTS;
+  if (!m->data || fstat(m->file, &now))
+    snprintf(error->message, sizeof error->message, "the weights are not mapped");
+  else if (m->bytes != (int64_t)now.st_size)
+    snprintf(error->message, sizeof error->message,
+             "the mapped file (inode %lld) was written: size %lld is now %lld",
+             (long long)m->inode, (long long)m->bytes, (long long)now.st_size);
+  else
+    snprintf(error->message, sizeof error->message,
+             "the mapped file (inode %lld) was written: modification time %lld.%09lld is now "
+             "%lld.%09lld",
+             (long long)m->inode, (long long)m->seconds, (long long)m->nanoseconds,
+             (long long)now.st_mtime, (long long)TW_MTIME_NANOSECONDS(now));
+  return TW_ERROR_WEIGHTS;
+}
+
+static inline void tw_mapping_close(tw_mapping *m) {
+  if (!m->data) return;
+  tw_unmap_file(m->data, m->bytes);
+  close(m->file);
+  m->data = 0;
 }
 
 #ifdef __cplusplus
@@ -475,7 +590,7 @@ static inline tw_pool *tw_pool_open(int64_t threads) {
 /* Return a runtime that uses the C library's allocator and the threads of a pool. */
 static inline tw_runtime tw_pool_runtime(tw_pool *p) {
   tw_runtime r = {sizeof r, TW_ABI_VERSION, p, tw_stdlib_alloc, tw_stdlib_free, tw_pool_parallel,
-                  p->started + 1, 0, 0};
+                  p->started + 1, 0, 0, 0};
   return r;
 }
 

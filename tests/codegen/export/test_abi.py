@@ -153,7 +153,7 @@ def main(x: Tensor[(n, 24), f32]):
 """
     made = tw.export(tw.parse(text), tmp_path / "dist", kind="static").directory
     guide = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```c\n(.*?)```", guide, re.DOTALL)
+    code, *_ = re.findall(r"```c\n(.*?)```", guide, re.DOTALL)
     source, program = tmp_path / "use.c", tmp_path / "use"
     source.write_text(code)
     flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{made}"]

@@ -25,6 +25,7 @@ from tilewright.codegen.export.c_messages import (
     IN_C,
     IN_JAVASCRIPT,
     IN_PYTHON,
+    OF_UPDATES,
     OF_WEBGPU,
     ON_PAGES,
     c_functions,
@@ -357,9 +358,14 @@ def test_all_loaders_raise_the_same_error(loaders: Loaders, name: str) -> None:
 
 @pytest.mark.parametrize("message", IN_C, ids=lambda m: m.name)
 def test_every_message_of_libraries_is_used_by_the_shim(message: Message) -> None:
-    sources = (NATIVE / "shim.c").read_text()
+    sources = (NATIVE / "shim.c").read_text() + (NATIVE / "open.c").read_text()
     generated = "fail_null_result(begin(error)"  # in the generated public functions
     assert f"fail_{message.name.lower()}(" in sources + generated
+
+
+def test_every_message_of_replaceable_weights_is_used() -> None:
+    sources = (NATIVE / "schema.c").read_text() + (NATIVE / "update.c").read_text()
+    assert all(f"fail_{message.name.lower()}(" in sources for message in OF_UPDATES)
 
 
 def test_every_message_of_models_for_webgpu_is_used() -> None:

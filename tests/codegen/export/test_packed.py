@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.codegen.export.errors import ExportError
-from tilewright.codegen.export.link import run_linker
+from tilewright.codegen.export.link import NATIVE, run_linker
 from tilewright.codegen.export.packed import equal_tensors, packs
 from tilewright.codegen.export.weights import FILLER
 from tilewright.ir.dtype import f32, i32
@@ -142,11 +143,37 @@ def test_c_maps_the_weights_and_results_are_those_of_plain_weights(folders, tmp_
         done = subprocess.run(
             [made, folder / "packed.safetensors", out], capture_output=True, text=True, check=True
         )
-        opened, dirty, offset = map(int, done.stdout.split())
+        opened, dirty, offset, mapped = map(int, done.stdout.split())
         assert (dirty, offset) == (0, 0)
+        size = (folder / "packed.safetensors").stat().st_size
+        assert mapped == -(-size // 4096) * 4096  # the first call has no page faults there
         assert (opened < 300 * 256) == (layout == "auto")
         results[layout] = out.read_bytes()
     assert results["auto"] == results["plain"]
+
+
+def test_a_mapped_file_that_was_written_is_an_error_in_c(tmp_path):
+    source = Path(__file__).parent / "programs" / "mapping.c"
+    made, file = tmp_path / "mapping", tmp_path / "weights"
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE}"]
+    run_linker(["cc", *flags, str(source), "-o", str(made)])
+    done = subprocess.run([made, file], capture_output=True, text=True, check=True)
+    lines = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    head = r"16 the mapped file \(inode \d+\) was written: "
+    expected = {
+        "none": "16 the weights are not mapped",
+        "unchanged": "0 ",
+        "longer": f"{head}size 7 is now 16",
+        "truncated": f"{head}size 7 is now 1",
+        "written": rf"{head}modification time \d+\.\d{{9}} is now 1\.000000000",
+        "no error": "16",
+        "closed": "16 the weights are not mapped",
+        "renamed": "0 ",
+        "content": "WEIGHTS of 7",
+    }
+    assert lines.keys() == expected.keys()
+    for name, pattern in expected.items():
+        assert re.fullmatch(pattern, lines[name]), lines[name]
 
 
 def test_python_maps_the_weights(folders):

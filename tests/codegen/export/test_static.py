@@ -173,7 +173,7 @@ def test_every_symbol_begins_with_the_name_of_the_model(tmp_path, arch):
     names = listed(made.directory / "m.o")
     inner = {n for n in names if n.startswith("m.")}
     own = ("open", "close", "main", "abi_version", "live_models", "live_results", "trim",
-           "main_into", "main_needs")  # fmt: skip
+           "main_into", "main_needs", "describe")  # fmt: skip
     assert names - inner == {f"m_{n}" for n in own}
     assert {"m.main__entry", "m.tw_report"} <= inner
 

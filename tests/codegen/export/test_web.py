@@ -210,7 +210,8 @@ def refusal(page: Page, script: str, *arguments: Any) -> str:
 
 def test_the_directory_has_static_files_only(directory):
     names = {path.name for path in directory.iterdir()}
-    assert names == {f"net.{e}" for e in ("mjs", "d.mts", "wgsl", "wasm", "safetensors", "json")}
+    ends = ("mjs", "d.mts", "wgsl", "wasm", "safetensors", "json", "cdx.json")
+    assert names == {f"net.{e}" for e in ends}
     manifest = json.loads((directory / "net.json").read_text())
     assert set(manifest["files"]) == names - {"net.json"}
     assert manifest["kind"] == "web"

@@ -16,7 +16,8 @@ from tilewright.workbench.cli.main import COMMANDS, main
 def test_commands() -> None:
     names = [command.name for command in COMMANDS]
     assert names == [
-        "lab", "compile", "run", "export", "replay", "show", "bench", "cache", "doctor",
+        "lab", "compile", "run", "export", "inspect", "weights", "replay", "show", "bench",
+        "cache", "doctor",
     ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 /* Opens a model whose weights are mapped, and prints the allocations of open, the private dirty bytes
- * of the mapping after a call, and the result. */
+ * of the mapping after a call, the alignment of its address, and the bytes that were in the page table
+ * before the call. */
 #define TILEWRIGHT_STDIO
 #define TILEWRIGHT_MAP
 #include "packed.h"
@@ -12,8 +13,8 @@ static void *counting(void *context, int64_t bytes, int64_t alignment) {
   return tw_stdlib_alloc(context, bytes, alignment);
 }
 
-/* Return the private dirty bytes of the mapping that begins at an address. */
-static long dirty_bytes(const void *address) {
+/* Return the bytes in a line of the facts about the mapping that begins at an address. */
+static long bytes_of(const void *address, const char *format) {
   char line[512], start[32];
   long found = -1;
   int inside = 0;
@@ -22,7 +23,7 @@ static long dirty_bytes(const void *address) {
   snprintf(start, sizeof start, "%lx-", (unsigned long)(uintptr_t)address);
   while (fgets(line, sizeof line, file)) {
     if (!strncmp(line, start, strlen(start))) inside = 1;
-    if (inside && sscanf(line, "Private_Dirty: %ld kB", &found) == 1) break;
+    if (inside && sscanf(line, format, &found) == 1) break;
   }
   fclose(file);
   return found < 0 ? found : 1024 * found;
@@ -37,6 +38,7 @@ int main(int argc, char **argv) {
   if (argc < 3) return 2;
   const void *weights = tw_map_file(argv[1], &bytes);
   if (!weights || tw_map_file("missing", &(int64_t){0})) return 2;
+  long mapped = bytes_of(weights, "Rss: %ld kB");
   runtime.alloc = counting;
   if (packed_open(&runtime, weights, bytes, &model, &error)) return puts(error.message), 1;
   int64_t opened = allocated;
@@ -48,7 +50,8 @@ int main(int argc, char **argv) {
   if (!out) return 2;
   fwrite(y->tensor.data, 4, 3 * 300, out);
   fclose(out);
-  printf("%lld %ld %d\n", (long long)opened, dirty_bytes(weights), (int)((uintptr_t)weights % 64));
+  printf("%lld %ld %d %ld\n", (long long)opened, bytes_of(weights, "Private_Dirty: %ld kB"),
+         (int)((uintptr_t)weights % 64), mapped);
   tw_release(y);
   packed_close(model);
   tw_unmap_file(weights, bytes);
