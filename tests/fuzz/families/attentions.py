@@ -35,6 +35,9 @@ STEPS = {
 }
 """The result of each step on the scores, by the input that it adds."""
 
+LOWEST = "-1e30"
+"""A finite score that no score is less than, and that a factor does not make infinite."""
+
 TARGETS = (Target("cpu"), Target("cpu", features=("avx2",)), Target("cpu", features=("avx512",)))
 
 
@@ -50,7 +53,7 @@ def fused_attention(rng: random.Random) -> Program:
         value = STEPS[kind].format(
             score=score,
             factor=m.pick("0.5", "2.0"),
-            lowest=m.pick("-inf", "-3e38"),
+            lowest=m.pick("-inf", LOWEST),
         )
         masks += [kind] if kind and kind != "causal" else []
         score = f"s{place + 1}"
