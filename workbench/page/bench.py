@@ -263,6 +263,7 @@ def _measurement(
             "gpu": facts.name + (" (on the processor)" if facts.software else ""),
             "browser": facts.browser,
             "clock": times.clock_text,
+            "calls_per_sample": str(times.repeats),
         },
     )
 

@@ -40,11 +40,14 @@ class PageTimes:
         The kernels, slowest first, with a share of 0.
     clock_text : str
         How the times were taken.
+    repeats : int
+        The number of calls of which each sample is the mean.
     """
 
     samples: tuple[float, ...]
     kernels: tuple[KernelTime, ...]
     clock_text: str
+    repeats: int = 1
 
     @property
     def median(self) -> float:
@@ -70,7 +73,7 @@ class PageTimes:
 
 
 def clock_text(samples: GpuSamples, step: float) -> str:
-    """Return how times were taken.
+    """Return how times were taken, equal for all measurements of a page.
 
     Parameters
     ----------
@@ -84,17 +87,14 @@ def clock_text(samples: GpuSamples, step: float) -> str:
     >>> clock_text(GpuSamples("timestamps", 1, [5.0], 1), 1.0)
     'timestamp queries'
     >>> clock_text(GpuSamples("submissions", 40, [5.0], 1), 65536.0)
-    'means of 40 calls per submission, because the browser rounds timestamps to 65.5 µs'
+    'repeated submissions, because the browser rounds timestamps to 65.5 µs'
     """
     if samples.clock == "timestamps":
         return "timestamp queries"
     reason = "the GPU of the page takes no timestamps"
     if step:
         reason = f"the browser rounds timestamps to {duration(step / 1e3)}"
-    calls = f"means of {samples.repeats} calls per submission"
-    if samples.repeats == 1:
-        calls = "one call per submission"
-    return f"{calls}, because {reason}"
+    return f"repeated submissions, because {reason}"
 
 
 def taken_times(gpu: PageGpu, budget: float, progress: Progress) -> PageTimes:
@@ -120,7 +120,9 @@ def taken_times(gpu: PageGpu, budget: float, progress: Progress) -> PageTimes:
         share = min(1.0, 1.0 - left / budget)
         progress(CALL_SHARE * max(share, 0.0), f"timing in the page: {median}")
     kernels = _kernels(gpu, items, progress)
-    return PageTimes(tuple(s / 1e3 for s in samples), kernels, clock_text(first, step))
+    return PageTimes(
+        tuple(s / 1e3 for s in samples), kernels, clock_text(first, step), first.repeats
+    )
 
 
 def _kernels(gpu: PageGpu, items: Sequence[Item], progress: Progress) -> tuple[KernelTime, ...]:
