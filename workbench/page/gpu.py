@@ -265,10 +265,6 @@ class PageGpu:
             parts.append(content)
         return b"".join(parts)
 
-    def on_submitted_work_done_sync(self) -> None:
-        """Wait for all commands."""
-        self.flush()
-
     def create_command_encoder(self) -> Encoder:
         """Return an encoder."""
         return Encoder(self)

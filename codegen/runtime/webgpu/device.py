@@ -211,10 +211,14 @@ class WebGpuDevice:
         return from_storage(content, tensor.shape, tensor.dtype)
 
     def wait(self) -> None:
-        """Wait until all launched kernels have finished."""
+        """Wait until all launched kernels have finished.
+
+        A read of a few bytes waits for them: the function of the package that waits raises a
+        ``TypeError`` in some versions.
+        """
         with self._entered():
             self._submit()
-            self._device.queue.on_submitted_work_done_sync()
+            self._device.queue.read_buffer(self._record, 0, ERROR_BYTES)
 
     def _at(self, address: int) -> tuple[Block, int]:
         found = self._blocks.find(address)
