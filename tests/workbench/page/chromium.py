@@ -127,7 +127,7 @@ class WidgetPage:
             texts = [base64.b64encode(part).decode() for part in buffers]
             self.page.evaluate("([m, b]) => toPage(m, b)", [json.dumps(message), texts])
 
-    def wait(self, done: Callable[[], object], timeout: float = 60.0) -> None:
+    def wait(self, done: Callable[[], object], timeout: float = 240.0) -> None:
         """Deliver messages until a condition holds."""
         end = time.monotonic() + timeout
         while not done():
