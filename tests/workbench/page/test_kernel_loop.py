@@ -12,9 +12,11 @@ def test_an_action_runs_when_the_loop_is_idle() -> None:
 
     async def cell() -> list[str]:
         probe = probe_of_kernel()
+        later = asyncio.Event()
         probe(lambda: ran.append("idle"))
+        probe(later.set)
         before = list(ran)
-        await asyncio.sleep(0)
+        await asyncio.wait_for(later.wait(), 60)
         return before
 
     assert asyncio.run(cell()) == []
