@@ -219,7 +219,7 @@ def altered_files(description: Description) -> list[str]:
 
 def _mapped(path: Path) -> memoryview:
     """Return the content of a file, which is read while it is used."""
-    return memoryview(np.memmap(path, np.uint8, "r")) if path.stat().st_size else memoryview(b"")
+    return np.memmap(path, np.uint8, "r").data if path.stat().st_size else memoryview(b"")
 
 
 def _sha256(path: Path) -> str:
