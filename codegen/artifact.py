@@ -22,7 +22,7 @@ from .manifest import FunctionSpec, KernelFacts, KernelSpec, from_json, to_json
 if TYPE_CHECKING:
     from .simt.program import SimtProgram
 
-SCHEMA = 6
+SCHEMA = 7
 _SECTIONS = ("objects", "texts", "images", "programs")
 _LENGTH = struct.Struct("<Q")
 
@@ -118,6 +118,7 @@ class Artifact:
         header: dict[str, Any] = {
             "schema": SCHEMA,
             "target": [target.kind, target.arch, list(target.features), target.threads],
+            "where": target.where,
             "threads": self.threads,
             "functions": [to_json(f) for f in self.functions],
             "kernels": [to_json(k) for k in self.kernel_specs],
@@ -173,7 +174,9 @@ class Artifact:
                 hint="compile the module again",
             )
         kind, arch, features, threads = header["target"]
-        target = Target(kind, arch=arch, features=tuple(features), threads=threads)
+        target = Target(
+            kind, arch=arch, features=tuple(features), threads=threads, where=header["where"]
+        )
         rest = iter(parts)
         sections = {
             section: MappingProxyType({name: next(rest) for name in header[section]})

@@ -239,6 +239,13 @@ class Message(Enum):
         Code.WEIGHTS,
         "{expected} versions of the weights are in use by calls and states",
     )
+    WEIGHTS_BLOCK = (
+        Code.WEIGHTS,
+        (
+            "block {index} of {expected} of the weights, bytes {first} to {second} of the file, is "
+            "damaged: expected sha256 {listed}, got {found}; tensors in it: {tensors}"
+        ),
+    )
     WEIGHTS_DIGEST = Code.WEIGHTS, "the sha256 of the weights is not that of the exported file"
     NULL_STATE = Code.NULL, "the state is null"
     OTHER_STATE = Code.STATE, "the state belongs to another model"

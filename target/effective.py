@@ -39,8 +39,9 @@ def effective_target(given: Target | None, stated: Mapping[str, Target]) -> Targ
 
     Examples
     --------
-    >>> effective_target(Target("cpu", threads=2), {"f": Target("cpu", features=("avx2",))})
-    Target(kind='cpu', arch='', features=('avx2',), threads=2)
+    >>> given, stated = Target("cpu", threads=2), Target("cpu", features=("avx2",))
+    >>> print(effective_target(given, {"f": stated}))
+    Target('cpu', features=('avx2',), threads=2)
     """
     chosen, source = given, "the program is compiled for"
     for name, own in stated.items():

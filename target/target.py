@@ -22,6 +22,9 @@ GPU_ARCHS: Final = (
     "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a", "sm_121", "sm_121a",
 )  # fmt: skip
 DEFAULT_GPU_ARCH: Final = "sm_80"
+BROWSER: Final = "browser"
+LOCATIONS: Final = ("", BROWSER)
+"""Where kernels run: on this machine, or in the page that displays a workbench."""
 
 
 class UnknownTargetError(TilewrightError):
@@ -49,11 +52,15 @@ class Target:
         that an adapter must have, of ``f16``, ``subgroups``, ``packed_dot``, ``timestamps``.
     threads : int
         Maximum number of threads of a parallel loop; 0 means one per core.
+    where : str
+        Where the kernels run: empty for this machine, or ``"browser"`` for the GPU of the page
+        that displays a workbench, of target ``"webgpu"`` only.
 
     Raises
     ------
     UnknownTargetError
-        If the kind or the architecture is unknown, or ``threads`` is not a non-negative integer.
+        If the kind, the architecture, or the location is unknown, or ``threads`` is not a
+        non-negative integer.
 
     Examples
     --------
@@ -67,6 +74,7 @@ class Target:
     arch: str = field(default="", kw_only=True)
     features: tuple[str, ...] = field(default=(), kw_only=True)
     threads: int = field(default=0, kw_only=True)
+    where: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         """Check the kind, the architecture, and the number of threads."""
@@ -91,6 +99,7 @@ class Target:
             )
         self._check_threads()
         self._check_features()
+        self._check_location()
         object.__setattr__(self, "features", tuple(self.features))
 
     def _check_threads(self) -> None:
@@ -134,6 +143,25 @@ class Target:
                 "follow from its architecture",
             )
 
+    def _check_location(self) -> None:
+        if self.where not in LOCATIONS:
+            raise UnknownTargetError(
+                f"unknown location {self.where!r}",
+                where="argument 'where' of Target",
+                hint=f'write where="{BROWSER}", or omit it: kernels run on this machine',
+            )
+        if self.where and self.kind != "webgpu":
+            raise UnknownTargetError(
+                f"kernels of target {self.kind!r} do not run in a browser",
+                where="argument 'where' of Target",
+                hint=f'write Target("webgpu", where="{BROWSER}")',
+            )
+
+    @property
+    def in_browser(self) -> bool:
+        """True if a page runs the kernels."""
+        return self.where == BROWSER
+
     @property
     def is_gpu(self) -> bool:
         """True for GPU targets, including ``simt``, which emulates a GPU."""
@@ -164,6 +192,8 @@ class Target:
             parts.append(f"features={self.features!r}")
         if self.threads:
             parts.append(f"threads={self.threads}")
+        if self.where:
+            parts.append(f"where={self.where!r}")
         return f"Target({', '.join(parts)})"
 
 

@@ -156,6 +156,7 @@ def browser(chromium: str) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    options += ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium, args=options)
         yield running

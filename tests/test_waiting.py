@@ -14,8 +14,11 @@ import pytest
 from tests.waiting import cpu_seconds, processes, wait_until, wait_until_busy
 
 SLEEPS = re.compile(r"\bsleep\(|\bwait_for_timeout\(|\bsetTimeout\(")
-# The polling helper itself, this test, and programs that measure a machine over time.
-SLEEPING = ("tests/waiting.py", "tests/test_waiting.py", "tests/benchmarks/")
+# The polling helpers, this test, and programs that measure a machine over time.
+SLEEPING = (
+    "tests/waiting.py", "tests/workbench/page/chromium.py", "tests/test_waiting.py",
+    "tests/benchmarks/",
+)  # fmt: skip
 # Time that passes is a part of the test: pauses between parallel loops, an idle pool, and a process
 # that waits for longer than its limit of CPU time.
 PAUSING = {"tests/waiting.py", "tests/codegen/runtime/test_pool.py", "tests/fuzz/test_cases.py"}

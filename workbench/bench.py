@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..codegen.sandbox.process import PreparedProcess
     from ..codegen.sandbox.sent_inputs import Inputs
     from ..codegen.sandbox.shared_exact import SharedExact
+    from ..ir.interpreter.oracle import Verdict as Compared
 
 TIMEOUT = 300.0
 """The time limit of a verification or measurement, in seconds."""
@@ -88,6 +89,9 @@ class Bench:
         from ..target.host import available_threads
 
         return 1 if self.target.is_gpu else self.target.threads or available_threads()
+
+    def use_page(self, client: str) -> None:
+        """Run the next job for the page of a client, which matters to targets in browsers."""
 
     def close(self) -> None:
         """Stop the process of the cached executable."""
@@ -186,14 +190,18 @@ class Bench:
                 compiled.runner, name, inputs, exact,
                 report=progress, cancel=_cancel_token(progress), timeout=TIMEOUT,
             )  # fmt: skip
+        return self._verdict(node, samples, verdict)
+
+    @staticmethod
+    def _verdict(node: Node, samples: Samples, found: Compared) -> Verdict:
         return Verdict(
             state=node.id,
-            agrees=verdict.agrees,
-            error=_finite(verdict.error),
-            bound=_finite(verdict.allowed),
+            agrees=found.agrees,
+            error=_finite(found.error),
+            bound=_finite(found.allowed),
             shapes=shapes_text(samples),
-            message=str(verdict),
-            derivation=verdict.derivation,
+            message=str(found),
+            derivation=found.derivation,
         )
 
     def _exact(self, source: Module, name: str, inputs: Inputs, progress: Progress) -> SharedExact:

@@ -126,6 +126,11 @@ class Editor:
         return self.views.current
 
     @property
+    def client(self) -> str:
+        """The client of the request of this thread; empty if none has sent one."""
+        return next((name for name, view in self.views if view is self.view), "")
+
+    @property
     def state(self) -> State:
         """The state at the head."""
         return self.schedule.state

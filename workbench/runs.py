@@ -51,7 +51,9 @@ class Runs(Editor):
         )
 
     def _run(self, request: Run) -> None:
-        """Start the job of a request."""
+        """Start the job of a request of a page."""
+        self._check_idle()
+        self._bench.use_page(self.client)
         match request:
             case Run(action="measure", function=name) if name:
                 self._measure_kernel(name)

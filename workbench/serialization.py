@@ -7,13 +7,24 @@ import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from ..errors import Json, TilewrightError
 from . import protocol
 from .protocol import Update
 from .requests import Request
 
+T = TypeVar("T")
 Plain: TypeAlias = "dict[str, Json]"
 
 
@@ -87,8 +98,18 @@ def decode(message: Mapping[str, object]) -> Request:
             f"unknown request {reprlib.repr(kind)}",
             hint=f"requests of version {protocol.VERSION} are {', '.join(types_by_name)}",
         )
-    cls = types_by_name[kind]
-    hints = _hints(cls)
+    return decoded_as(types_by_name[kind], message)
+
+
+def decoded_as(cls: type[T], message: Mapping[str, object]) -> T:
+    """Return the object of a class of the protocol that a message describes.
+
+    Raises
+    ------
+    ProtocolError
+        If a field is missing or has the wrong type.
+    """
+    kind, hints = str(message.get("type", cls.__name__)), _hints(cls)
     given = (name for name in _names(cls) if name in message or name not in _optional(cls))
     return cls(**{name: _field(kind, name, hints[name], message) for name in given})
 
@@ -129,6 +150,8 @@ def _field(kind: str, name: str, hint: Any, message: Mapping[str, object]) -> ob
 def _converted(value: Any, hint: Any) -> object:
     """Return a value that fits a type, with objects of the protocol in place of mappings."""
     args = get_args(hint)
+    if get_origin(hint) in (Union, types.UnionType):
+        return _converted(value, next(arg for arg in args if _fits(value, arg)))
     if is_dataclass(hint):
         hints = _hints(cast("type", hint))
         fields_ = {name: _converted(value[name], hints[name]) for name in hints}

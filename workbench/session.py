@@ -26,6 +26,8 @@ from .jobs import Progress
 from .lowered_texts import LoweredTexts
 from .measurement_records import MeasurementRecords
 from .noted_trace import saved_trace
+from .page.benches import bench_of
+from .page.channel import Pages
 from .page_view import PageView
 from .protocol import VERSION, Document, Update
 from .requests import (
@@ -89,13 +91,22 @@ class Session(Runs, RuleSteps, TraceEdits, CostRequests):
         The name of the program in the history.
     publish : function
         A function of an update and its binary buffers, called from any thread.
+    pages : Pages, optional
+        The pages that run kernels for targets in browsers; by default there are none.
     """
 
     def __init__(
-        self, schedule: Schedule, bench: Bench, *, title: str = "", publish: Publish = _discard
+        self,
+        schedule: Schedule,
+        bench: Bench,
+        *,
+        title: str = "",
+        publish: Publish = _discard,
+        pages: Pages | None = None,
     ) -> None:
         """Open the program's ``main``, or its only loop-level function."""
         self.publish = publish
+        self.pages = pages or Pages()
         self._diffs: dict[str, ViewDiff] = {}
         self._measured_head = schedule.head.id
         self._lowered_texts = LoweredTexts(bench.target)
@@ -318,7 +329,7 @@ class Session(Runs, RuleSteps, TraceEdits, CostRequests):
     def _choose(self, target: Target, trace: Trace | None) -> None:
         """Compile for a target; the steps of a trace that are not legal on it become pending."""
         self._bench.close()
-        self._bench = Bench(target, self._bench.given)
+        self._bench = bench_of(target, self.pages, self._bench.given)
         self._lowered_texts = LoweredTexts(target)
         self.rules = self.rules.for_target(target)
         with self._moves():
@@ -337,8 +348,7 @@ class Session(Runs, RuleSteps, TraceEdits, CostRequests):
                 f"the page uses version {version} of the protocol; expected version {VERSION}",
                 hint="reload the page",
             )
-        client = next(name for name, view in self.views if view is self.view)
-        self._diffs.pop(client, None)
+        self._diffs.pop(self.client, None)
         self.view.revision, self.view.menu, self.view.suggested = 0, None, None
         self.view.checked = self.view.previewed = None
         self._sync_selection()

@@ -21,8 +21,11 @@ def target_key(target: Target) -> str:
     --------
     >>> target_key(Target("cpu", features=("avx2",), threads=2))
     'cpu avx2'
+    >>> target_key(Target("webgpu", features=("f16",), where="browser"))
+    'webgpu browser f16'
     """
-    return " ".join((target.kind, *filter(None, (target.arch,)), *target.features))
+    words = filter(None, (target.where, target.arch))
+    return " ".join((target.kind, *words, *target.features))
 
 
 def target_options(current: Target) -> list[TargetOption]:
@@ -51,6 +54,8 @@ def target_named(key: str, current: Target) -> Target:
 def missing_here(target: Target) -> str:
     """Return why this machine cannot run code for a target; empty if it can.
 
+    A page reports itself why it cannot run code for browsers.
+
     Examples
     --------
     >>> missing_here(Target("simt"))
@@ -58,7 +63,7 @@ def missing_here(target: Target) -> str:
     >>> missing_here(Target("cpu", arch="riscv64"))
     'this machine has another processor: code can be displayed and exported'
     """
-    if target.kind == "simt" or (target.kind == "cuda" and has_nvidia_gpu()):
+    if target.kind == "simt" or target.in_browser or (target.kind == "cuda" and has_nvidia_gpu()):
         return ""
     if target.kind == "webgpu":
         missing = find_spec("wgpu") is None
@@ -82,6 +87,8 @@ def _known() -> Iterator[tuple[Target, str, str]]:
     """Yield each target with its group and label."""
     host = Target("cpu")
     yield host, "This machine", f"cpu: {', '.join(with_level(host).features)}"
+    yield Target("webgpu"), "This machine", "webgpu: this machine's GPU"
+    yield Target("webgpu", where="browser"), "This browser", "webgpu: this browser's GPU"
     for level in FEATURE_SETS:
         yield Target("cpu", features=(level,)), "x86-64", f"cpu with {level}"
     for arch, family in FAMILIES.items():

@@ -12,11 +12,11 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..ir.dtype import DTYPES
-from . import protocol, protocol_runs, protocol_steps, requests
+from . import protocol, protocol_gpu, protocol_runs, protocol_steps, requests
 
 _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 
-_MODULES = (protocol_steps, protocol_runs, protocol, requests)
+_MODULES = (protocol_steps, protocol_runs, protocol, requests, protocol_gpu)
 
 _HEAD = """\
 // Generated from protocol*.py, requests.py and dtype.py: python -m tilewright.workbench.typescript.
@@ -29,17 +29,25 @@ def typescript() -> str:
     items = dict.fromkeys(
         item for module in _MODULES for item in vars(module).values() if _is_local_dataclass(item)
     )
-    union = " | ".join(item.__name__ for item in get_args(requests.Request))
+    union = _union(requests.Request)
     parts = [
         _HEAD,
         f"export const VERSION = {protocol.VERSION};",
+        f"export const MOST_BYTES = {protocol_gpu.MOST_BYTES};",
+        f"export const DRAW_WORDS = [{', '.join(map(str, protocol_gpu.DRAW_WORDS))}] as const;",
         f"export const SPAN_FIELDS = {protocol.SPAN_FIELDS};",
         f"export const SPAN_KINDS = [{_quoted(protocol.SPAN_KINDS)}] as const;",
         f"/** The names of the dtypes. */\nexport const DTYPES = [{_quoted(tuple(DTYPES))}];",
         *(_interface(item) for item in items),
         f"export type Request = {union};",
+        f"export type GpuWork = {_union(protocol_gpu.GpuWork)};",
+        f"export type GpuCommand = {_union(protocol_gpu.GpuCommand)};",
     ]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def _union(alias: object) -> str:
+    return " | ".join(item.__name__ for item in get_args(alias))
 
 
 def _is_local_dataclass(item: object) -> bool:
@@ -76,7 +84,7 @@ def _type(hint: Any) -> str:
         return " | ".join(f'"{value}"' for value in args)
     if origin is list:
         inner = _type(args[0])
-        return f"readonly ({inner})[]" if "|" in inner else f"readonly {inner}[]"
+        return f"readonly ({inner})[]" if " " in inner else f"readonly {inner}[]"
     if origin is dict:
         return f"Readonly<Record<string, {_type(args[1])}>>"
     if origin in (Union, types.UnionType):

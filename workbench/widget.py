@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anywidget
 import traitlets
@@ -18,10 +18,13 @@ from ..ir.module import Module
 from ..schedules import Schedule
 from ..schedules.targets import program_target
 from ..target.target import Target
-from .bench import Bench
+from .page.benches import bench_of
+from .page.channel import Pages
+from .page.kernel_loop import probe_of_kernel
 from .protocol import Update
+from .protocol_gpu import GpuCall
 from .roofline import Roofline
-from .serialization import update_to_plain
+from .serialization import Plain, to_plain, update_to_plain
 from .session import Session
 from .snapshot import snapshot_html, snapshot_text
 
@@ -91,7 +94,9 @@ class Workbench(anywidget.AnyWidget):
             program = Module().with_functions(program)
         chosen = program_target(program, target)
         schedule = program if isinstance(program, Schedule) else Schedule(program, chosen)
-        self.session = Session(schedule, Bench(chosen), publish=self._publish)
+        self.pages = Pages(self._call_page, probe_of_kernel())
+        bench = bench_of(chosen, self.pages)
+        self.session = Session(schedule, bench, publish=self._publish, pages=self.pages)
         if inputs is not None:
             self.session.set_inputs(inputs)
         for name, values in (sizes or {}).items():
@@ -133,8 +138,14 @@ class Workbench(anywidget.AnyWidget):
         """
         return self.session.roofline(kernel)
 
-    def _receive(self, _widget: Any, content: dict[str, Any], _buffers: list[memoryview]) -> None:
-        self.session.handle(content)
+    def _receive(self, _widget: Any, content: dict[str, Any], buffers: list[memoryview]) -> None:
+        if content.get("type") == "gpu_answer":
+            self.pages.receive(content, buffers)
+        else:
+            self.session.handle(content)
+
+    def _call_page(self, call: GpuCall, buffers: list[bytes]) -> None:
+        self.send(cast("Plain", to_plain(call)), buffers)
 
     def _publish(self, update: Update, buffers: list[bytes]) -> None:
         self.send(update_to_plain(update), buffers)

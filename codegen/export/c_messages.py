@@ -29,7 +29,7 @@ IN_C: Final = (
     Message.NULL_ALLOCATOR, Message.RUNTIME_VERSION, Message.RUNTIME_FLAGS, Message.THREADS,
     Message.PROCESSOR, Message.NULL_WEIGHTS, Message.WEIGHTS_ALIGNMENT, Message.WEIGHTS_SIZE,
     Message.WEIGHTS_HEADER, Message.WEIGHTS_DIGEST, Message.MODEL_MEMORY, Message.LIMIT,
-    Message.ARENA_LIMIT, Message.WORKSPACE, Message.WEIGHTS_ROOT,
+    Message.ARENA_LIMIT, Message.WORKSPACE, Message.WEIGHTS_ROOT, Message.WEIGHTS_BLOCK,
 )  # fmt: skip
 """The messages that libraries write themselves."""
 OF_WEBGPU: Final = (Message.LAUNCH, Message.BINDING_LIMIT)

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+import numpy as np
+
 from ..manifest import SymbolSpec
 from .describe import NOTE, SCHEMA, SECTION
 from .errors import ExportError
+from .native.loader_weights import damaged_block, header_problem
 
 _ELF: Final = b"\x7fELF\x02\x01"
 """The first bytes of a little-endian 64-bit ELF file."""
@@ -184,6 +187,10 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 def altered_files(description: Description) -> list[str]:
     """Return the differences between the files of a directory and its manifest, as text.
 
+    Replaceable weights are compared with the sha256 in their header, because ``tilewright weights
+    pack`` may have written them after the export. Of damaged weights, the text names the first
+    damaged block and its tensors.
+
     Raises
     ------
     InspectionError
@@ -197,11 +204,22 @@ def altered_files(description: Description) -> list[str]:
     found: list[str] = []
     for name, facts in cast("dict[str, dict[str, Any]]", files).items():
         path = description.path.parent / name
+        weights = name == description.facts.get("weights")
         if not path.is_file():
             found.append(f"{name} is missing")
+        elif weights and description.facts.get("weights_replaceable"):
+            if problem := header_problem(_mapped(path), verify="blocks"):
+                found.append(f"{name}: {problem}")
         elif (digest := _sha256(path)) != facts.get("sha256"):
-            found.append(f"{name}: expected sha256 {facts.get('sha256')}, got {digest}")
+            problem = damaged_block(_mapped(path)) if weights else ""
+            text = f"{name}: expected sha256 {facts.get('sha256')}, got {digest}"
+            found.append(f"{text}; {problem}" if problem else text)
     return found
+
+
+def _mapped(path: Path) -> memoryview:
+    """Return the content of a file, which is read while it is used."""
+    return np.memmap(path, np.uint8, "r").data if path.stat().st_size else memoryview(b"")
 
 
 def _sha256(path: Path) -> str:

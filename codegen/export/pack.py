@@ -81,7 +81,9 @@ def pack_weights(checkpoint: Path, folder: Path, output: Path | None = None) -> 
     handle, temporary = tempfile.mkstemp(prefix=f".{made.name}.", dir=made.parent)
     os.close(handle)
     try:
-        weights = write_weights(Path(temporary), constants, packed=plan.packed)
+        weights = write_weights(
+            Path(temporary), constants, packed=plan.packed, block_bytes=plan.block_bytes
+        )
         if header_digest(weights.header) != plan.header:
             raise ExportError(
                 "the packed file differs from the schema of the library",

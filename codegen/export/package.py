@@ -92,7 +92,7 @@ _SIGNATURES: Final = (
     "from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@"
 )
 _CALLS: Final = "from .loader_calls import _memory, _Owned, _Python, _takes_arrays  # @CALLS@"
-_WEIGHTS: Final = "from .loader_weights import ModelError, _check_digest, _Weights  # @WEIGHTS@"
+_WEIGHTS: Final = "from .loader_weights import ModelError, _Weights, check_files  # @WEIGHTS@"
 _POOL: Final = "from .loader_pool import _Pool  # @THREADS@"
 MOST_THREADS: Final = 1 << 16
 """The largest number of threads of a library, unless the target has a number of threads."""

@@ -72,7 +72,9 @@ class Plan:
     packed : bool
         Whether the file has packed weights.
     header : str
-        The sha256 of the header of the file, with zeros as the sha256 of the tensors.
+        The sha256 of the header of the file, with zeros as the sha256 of tensors and blocks.
+    block_bytes : int
+        The size of a block of the file with its own sha256, or 0 if the library knows none.
     artifact : Artifact or None
         The machine code that transforms weights, and constants that were compiled.
     """
@@ -83,6 +85,7 @@ class Plan:
     file: Mapping[str, TensorType]
     packed: bool
     header: str
+    block_bytes: int
     artifact: Artifact
 
 
@@ -212,6 +215,7 @@ def plan_of(
         {k: TensorType.of(c) for k, c in sorted(constants.items())},
         packed,
         header_digest(weights.header),
+        weights.block_bytes,
         code,
     )
 
@@ -243,7 +247,7 @@ def _is_view(view: Constant | None, source: Constant) -> bool:
 
 
 def header_digest(header: bytes) -> str:
-    """Return the sha256 of a header without the sha256 of its tensors."""
+    """Return the sha256 of a header without the sha256 of its tensors and blocks."""
     return hashlib.sha256(masked_header(header)).hexdigest()
 
 
@@ -258,6 +262,7 @@ def write_plan(path: Path, plan: Plan) -> None:
         "file": {k: [t.dtype, list(t.shape)] for k, t in plan.file.items()},
         "packed": plan.packed,
         "header": plan.header,
+        "block_bytes": plan.block_bytes,
     }
     text = json.dumps(facts, separators=(",", ":")).encode()
     code = zlib.compress(plan.artifact.to_bytes(), 6)
@@ -294,6 +299,7 @@ def read_plan(path: Path) -> Plan:
         _types(facts["file"]),
         facts["packed"],
         facts["header"],
+        facts.get("block_bytes", 0),  # earlier libraries know no blocks
         Artifact.from_bytes(code),
     )
 

@@ -21,11 +21,12 @@ KINDS: Final = ("shared", "static", "object")
 
 @dataclass(frozen=True, slots=True)
 class TensorEntry:
-    """The entry of a tensor in the header of a file, as text in parts, and its end in the file."""
+    """The entry of a tensor in a header, as text in parts, and its offsets in the file."""
 
     name: str
     type: str
     offsets: str
+    begin: int
     end: int
 
 
@@ -56,7 +57,8 @@ def tensor_entries(weights: Weights) -> list[TensorEntry]:
             {"dtype": entry["dtype"], "shape": entry["shape"]}, separators=(",", ":")
         )[1:-1]
         offsets = f',"data_offsets":[{begin},{end}]}}'
-        found.append(TensorEntry(name, kind, offsets, len(weights.header) + end))
+        size = len(weights.header)
+        found.append(TensorEntry(name, kind, offsets, size + begin, size + end))
     return found
 
 
@@ -65,6 +67,8 @@ def schema_tables(model: Model) -> Iterator[str]:
     weights = model.weights
     digest_at = weights.header.index(weights.digest.hex().encode())
     yield f"#define REPLACEABLE\n#define DIGEST_AT {digest_at}"
+    first, end = weights.list_range
+    yield f"#define LIST_SIZE {end - first}\n#define PLAIN_HEADER_SIZE {weights.plain_size}"
     entries = tensor_entries(weights)
     yield f"#define TENSORS {len(entries)}"
     members = "  const char *name, *key, *type, *offsets;\n  int64_t end;\n"
@@ -106,7 +110,12 @@ def update_functions(name: str) -> Iterator[str]:
 
 
 def masked_header(header: bytes) -> bytes:
-    """Return a header with zeros as the sha256, so that files of one schema have equal headers."""
+    """Return a header with zeros as each sha256, so that files of one schema have equal headers."""
     entries = cast("Mapping[str, Mapping[str, str]]", json.loads(header[8:]))
-    digest = entries.get("__metadata__", {}).get("sha256", "")
-    return header.replace(digest.encode(), b"0" * len(digest), 1) if digest else header
+    for key in ("sha256", "blocks"):
+        digests = entries.get("__metadata__", {}).get(key, "")
+        text = f'"{key}":"%s"'
+        header = header.replace(
+            (text % digests).encode(), (text % ("0" * len(digests))).encode(), 1
+        )
+    return header

@@ -12,6 +12,7 @@ from ..lower.host.to_thread import CODE_CHECK
 from ..manifest import CheckSite, FunctionSpec, ParamSpec
 from ..rtlib import layout
 from ..rtlib.results import HEADER
+from .blocks import block_tables
 from .c_messages import c_functions, c_text
 from .destinations import destination_prototypes, operand_lines, output_table, public_destinations
 from .model import Model, passed_params, symbol_of, takes_state, written_results
@@ -112,6 +113,7 @@ def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
         ),
         *(() if wasm else ("#define DESTINATIONS",)),
         *(('#include "versions.c"', '#include "schema.c"') if model.replaceable else ()),
+        *(('#include "blocks.c"',) if model.shaders is None else ()),
         '#include "shim.c"',
         '#include "open.c"',
         *(('#include "update.c"',) if model.replaceable else ()),
@@ -176,6 +178,8 @@ def _tables(model: Model) -> Iterator[str]:
     yield f"static const unsigned char weights_header[HEADER_SIZE + 1] = {{\n{body}\n}};"
     digest = ", ".join(map(str, model.weights.digest))
     yield f"static const unsigned char weights_digest[32] = {{{digest}}};"
+    if model.shaders is None:
+        yield from block_tables(model.weights)
     needed = "".join(f"{c_text(f)}, " for f in model.features)
     yield f"static const char *const needed_features[] = {{{needed}0}};"
     sources = _constant_sources(model)

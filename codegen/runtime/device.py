@@ -90,6 +90,10 @@ def device_of(target: Target) -> Device | None:
             from .cuda.device import cuda_device
 
             return cuda_device(target)
+        case "webgpu" if target.in_browser:
+            from .webgpu.pages import page_device
+
+            return page_device(target)
         case "webgpu":
             from .webgpu.device import webgpu_device
 

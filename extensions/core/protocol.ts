@@ -3,6 +3,10 @@
 
 export const VERSION = 9;
 
+export const MOST_BYTES = 4194304;
+
+export const DRAW_WORDS = [2654435769, 2246822507, 3266489909] as const;
+
 export const SPAN_FIELDS = 7;
 
 export const SPAN_KINDS = ["loop", "block", "buffer", "binding"] as const;
@@ -1066,4 +1070,257 @@ export interface Dismiss {
   readonly key: string;
 }
 
+/**
+ * A call to open the adapter, with optional features by their names in the standard.
+ *
+ * The buffer is the text of the module that runs the other calls.
+ */
+export interface GpuOpen {
+  readonly kind: "open";
+  readonly features: readonly string[];
+  readonly language: readonly string[];
+}
+
+/**
+ * A call to execute commands in order; the buffer has the bytes that they write.
+ */
+export interface GpuRun {
+  readonly kind: "run";
+  readonly commands: readonly (GpuCreate | GpuDestroy | GpuWrite | GpuWriteKept | GpuDraw | GpuCopy | GpuPipeline | GpuGroup | GpuLaunch | GpuRecord)[];
+}
+
+/**
+ * A call for bytes of a buffer, in words; the answer has them.
+ */
+export interface GpuRead {
+  readonly kind: "read";
+  readonly buffer: number;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+/**
+ * A call for the hashes of contents that the page does not keep.
+ */
+export interface GpuFind {
+  readonly kind: "find";
+  readonly hashes: readonly string[];
+}
+
+/**
+ * A call to keep a content by its hash; the buffer is the part of it at an offset.
+ */
+export interface GpuKeep {
+  readonly kind: "keep";
+  readonly hash: string;
+  readonly bytes: number;
+  readonly offset: number;
+}
+
+/**
+ * A call to time the recorded items from `first` to before `stop`.
+ *
+ * `repeats` is the number of repetitions in a sample; 0 lets the page choose it. Sampling ends
+ * after `most` samples or after some `seconds`.
+ */
+export interface GpuTime {
+  readonly kind: "time";
+  readonly first: number;
+  readonly stop: number;
+  readonly repeats: number;
+  readonly most: number;
+  readonly seconds: number;
+}
+
+/**
+ * A call that a page answers at once, also one whose timers are throttled.
+ */
+export interface GpuPing {
+  readonly kind: "ping";
+}
+
+/**
+ * A call to destroy the device and all buffers; kept contents remain.
+ */
+export interface GpuClose {
+  readonly kind: "close";
+}
+
+/**
+ * Create a buffer.
+ */
+export interface GpuCreate {
+  readonly op: "create";
+  readonly buffer: number;
+  readonly bytes: number;
+  readonly usage: "storage" | "uniform";
+}
+
+/**
+ * Destroy a buffer.
+ */
+export interface GpuDestroy {
+  readonly op: "destroy";
+  readonly buffer: number;
+}
+
+/**
+ * Write bytes of the call's buffer, from `start` on.
+ */
+export interface GpuWrite {
+  readonly op: "write";
+  readonly buffer: number;
+  readonly offset: number;
+  readonly start: number;
+  readonly bytes: number;
+}
+
+/**
+ * Write a content that the page keeps.
+ */
+export interface GpuWriteKept {
+  readonly op: "write_kept";
+  readonly buffer: number;
+  readonly offset: number;
+  readonly hash: string;
+}
+
+/**
+ * Write random elements: floats between -1 and 1, or integers from `low` to before `high`.
+ *
+ * Element `k` depends on the seed and `k` only.
+ */
+export interface GpuDraw {
+  readonly op: "draw";
+  readonly buffer: number;
+  readonly offset: number;
+  readonly count: number;
+  readonly dtype: "f32" | "i32";
+  readonly seed: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/**
+ * Copy between buffers; a copy of a record of checks is not `timed`.
+ */
+export interface GpuCopy {
+  readonly op: "copy";
+  readonly source: number;
+  readonly start: number;
+  readonly target: number;
+  readonly offset: number;
+  readonly bytes: number;
+  readonly timed: boolean;
+}
+
+/**
+ * Create the pipeline of a shader with a uniform buffer and `bindings` storage buffers.
+ */
+export interface GpuPipeline {
+  readonly op: "pipeline";
+  readonly pipeline: number;
+  readonly name: string;
+  readonly text: string;
+  readonly bindings: number;
+}
+
+/**
+ * Create a bind group: the buffer, offset, and bytes of each binding.
+ */
+export interface GpuGroup {
+  readonly op: "group";
+  readonly group: number;
+  readonly pipeline: number;
+  readonly ranges: readonly (readonly number[])[];
+}
+
+/**
+ * Launch a kernel with the numbers of the uniform buffer at an offset.
+ */
+export interface GpuLaunch {
+  readonly op: "launch";
+  readonly pipeline: number;
+  readonly group: number;
+  readonly offset: number;
+  readonly grid: readonly number[];
+}
+
+/**
+ * Record the copies and launches from now on for timing, in place of earlier records.
+ */
+export interface GpuRecord {
+  readonly op: "record";
+  readonly on: boolean;
+}
+
+/**
+ * A call of one page, by the name of its client.
+ */
+export interface GpuCall {
+  readonly type: "gpu";
+  readonly client: string;
+  readonly call: number;
+  readonly work: GpuOpen | GpuRun | GpuRead | GpuFind | GpuKeep | GpuTime | GpuPing | GpuClose;
+}
+
+/**
+ * The adapter of a page.
+ *
+ * `software` is true if it runs kernels on the processor. `step` is the resolution of
+ * timestamps in nanoseconds, 0 if there are none. `browser` is the name and version.
+ */
+export interface GpuFacts {
+  readonly name: string;
+  readonly software: boolean;
+  readonly features: readonly string[];
+  readonly language: readonly string[];
+  readonly limits: Readonly<Record<string, number>>;
+  readonly step: number;
+  readonly browser: string;
+}
+
+/**
+ * Times of calls in nanoseconds, each the mean of `repeats` repetitions.
+ *
+ * `clock` is `timestamps` for times that the GPU takes, and `submissions` for those from the
+ * submission to its completion, taken by the page.
+ */
+export interface GpuSamples {
+  readonly clock: "timestamps" | "submissions";
+  readonly repeats: number;
+  readonly nanoseconds: readonly number[];
+  readonly items: number;
+}
+
+/**
+ * The reason of a failed call; `subject` is the missing feature or the shader, if any.
+ */
+export interface GpuFailure {
+  readonly kind: "insecure" | "old" | "disabled" | "no_adapter" | "no_feature" | "not_requested" | "module" | "lost" | "closed" | "shader" | "invalid" | "memory";
+  readonly message: string;
+  readonly subject: string;
+}
+
+/**
+ * The answer of a page to a call; call 0 is a report, such as a lost device.
+ *
+ * `page` identifies the loaded page; `hidden` states whether it was hidden during the call.
+ */
+export interface GpuAnswer {
+  readonly type: "gpu_answer";
+  readonly client: string;
+  readonly call: number;
+  readonly page: string;
+  readonly hidden: boolean;
+  readonly failure?: GpuFailure;
+  readonly facts?: GpuFacts;
+  readonly missing?: readonly string[];
+  readonly samples?: GpuSamples;
+}
+
 export type Request = Hello | Open | Select | Suggest | Check | Preview | Apply | Navigate | Sample | EditSizeSet | SetTarget | Run | SetMeasureOptions | Cancel | Lower | CountCosts | EditGroup | EditTrace | UseRule | ApplyToSimilar | SaveTrace | LoadTrace | SetNote | ShowMeasurement | Dismiss;
+
+export type GpuWork = GpuOpen | GpuRun | GpuRead | GpuFind | GpuKeep | GpuTime | GpuPing | GpuClose;
+
+export type GpuCommand = GpuCreate | GpuDestroy | GpuWrite | GpuWriteKept | GpuDraw | GpuCopy | GpuPipeline | GpuGroup | GpuLaunch | GpuRecord;

@@ -94,6 +94,7 @@ test("every command runs, or states why not", () => {
   const reasons = COMMANDS.filter((command) => actions.enabled(command) !== true).map((command) => [command.id, actions.enabled(command)]);
   expect(Object.fromEntries(reasons)).toEqual({
     "tilewright:redo": "Nothing to redo",
+    "tilewright:show-wgsl": "Not for this program",
     "tilewright:move-loop-inward": "No loop is directly inside the selected one",
     "tilewright:cancel": "Not for this program",
     "tilewright:lower-graph": "Not for this program",

@@ -1,6 +1,6 @@
 import { Text } from "@codemirror/state";
 import { expect, test } from "vitest";
-import { headersOf, structureOf } from "../core/code/structure";
+import { firstFunction, headersOf, structureOf } from "../core/code/structure";
 import type { Language } from "../core/code/tokenize";
 import { LOOPS } from "../dev/program";
 
@@ -26,6 +26,15 @@ test("nests generated code by functions and labels", () => {
   expect(bodies(assembly, "assembly")).toEqual({ 2: 5, 4: 5, 6: 7 });
   const ptx = ".version 7.0\n.visible .entry f(\n\t.param .u64 p\n)\n{\n\tret;\n$L__BB0_1:\n\tbra $L__BB0_1;\n}";
   expect(bodies(ptx, "assembly")).toEqual({ 2: 9, 7: 8 });
+});
+
+test("finds the first function after directives, constants, and declarations", () => {
+  const first = (source: string, language: Language): number => firstFunction(Text.of(source.split("\n")), language);
+  expect(first("\t.text\n.LCPI0_0:\n\t.long 1\nf:\n\tret", "assembly")).toBe(4);
+  expect(first(".version 7.0\n.target sm_90\n.visible .entry f(\n)", "assembly")).toBe(3);
+  expect(first("declare void @g()\n\ndefine void @f() {\n}", "llvm")).toBe(3);
+  expect(first("\t.text", "assembly")).toBe(1);
+  expect(first("x = 1\ndef f():", "script")).toBe(1);
 });
 
 test("reads a long text in less than a second", () => {

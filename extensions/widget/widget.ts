@@ -1,7 +1,8 @@
 // The notebook widget (anywidget): the comm of a model is the transport, and its views share one store.
 import "../core/style/index.css";
 import { mount } from "../core/app";
-import type { Update } from "../core/protocol";
+import { GpuHost } from "../core/gpu/host";
+import type { GpuCall, Update } from "../core/protocol";
 import { Store, type Transport } from "../core/store";
 import { keepInNotebook, type Context, type Trait } from "./notebook";
 
@@ -10,8 +11,8 @@ interface Model {
   get(name: "_height"): number;
   get(name: "_id" | "_saved"): string;
   get(name: Trait): unknown;
-  send(content: unknown): void;
-  on(event: "msg:custom", listener: (message: Update, buffers: readonly DataView[]) => void): void;
+  send(content: unknown, callbacks?: unknown, buffers?: readonly ArrayBuffer[]): void;
+  on(event: "msg:custom", listener: (message: Update | GpuCall, buffers: readonly DataView[]) => void): void;
   readonly widget_manager?: {
     get_model?(id: string): Promise<WidgetModel>;
     /** The open notebook, in JupyterLab and Notebook. */
@@ -28,11 +29,18 @@ interface WidgetModel {
 /** The stores by model, because anywidget passes a new object for the model to each function. */
 const stores = new Map<string, Store>();
 
-function transport(model: Model): Transport {
+function transport(model: Model, gpu: GpuHost): Transport {
   return {
     watch: (listener) => void watch(model, listener),
-    send: (message) => model.send(message),
-    receive: (listener) => model.on("msg:custom", listener),
+    send: (message) => {
+      if (message.type === "run") gpu.allow();
+      model.send(message);
+    },
+    receive: (listener) =>
+      model.on("msg:custom", (message, buffers) => {
+        if ("work" in message) gpu.handle(message, buffers);
+        else listener(message, buffers);
+      }),
   };
 }
 
@@ -48,11 +56,15 @@ async function watch(model: Model, listener: (alive: boolean) => void): Promise<
 export default {
   initialize({ model }: { model: Model }): () => void {
     const id = model.get("_id");
-    const store = new Store(transport(model), model.get("_saved"));
+    const gpu = new GpuHost((answer, buffers) => model.send(answer, undefined, buffers));
+    const store = new Store(transport(model, gpu), model.get("_saved"));
     stores.set(id, store);
     const context = model.widget_manager?.context;
     if (context) keepInNotebook(context, store, (trait) => model.get(trait));
-    return () => stores.delete(id);
+    return () => {
+      gpu.dispose();
+      stores.delete(id);
+    };
   },
   render({ model, el }: { model: Model; el: HTMLElement }): (() => void) | undefined {
     el.classList.add("tw-host");

@@ -167,7 +167,9 @@ def test_text_after_each_pass(page: Page) -> None:
     expect(text).to_contain_text("define", timeout=60_000)
     tab(page, "Assembly")
     expect(text).to_have_attribute("aria-label", "assembly of matmul")
-    expect(text).to_contain_text(".text", timeout=60_000)
+    lines = page.locator(".tw-lowered .cm-content .cm-line")
+    labels = lines.filter(has_text=re.compile(r"^matmul\S*:$"))
+    expect(labels.first).to_be_in_viewport(timeout=60_000)
     screenshot(page, "assembly")
 
 

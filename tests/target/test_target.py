@@ -114,3 +114,15 @@ def test_webgpu_has_features_and_no_architecture():
         Target("webgpu", arch="sm_80")
     with pytest.raises(UnknownTargetError, match="no feature 'f17'"):
         Target("webgpu", features=("f17",))
+
+
+def test_only_webgpu_runs_in_browsers():
+    target = Target("webgpu", features=("f16",), where="browser")
+    assert target.in_browser
+    assert target != Target("webgpu", features=("f16",))
+    assert str(target) == "Target('webgpu', features=('f16',), where='browser')"
+    with pytest.raises(UnknownTargetError, match="'cuda' do not run in a browser") as caught:
+        Target("cuda", where="browser")
+    assert caught.value.hint == 'write Target("webgpu", where="browser")'
+    with pytest.raises(UnknownTargetError, match="unknown location 'moon'"):
+        Target("webgpu", where="moon")

@@ -45,7 +45,11 @@ def test_options_contain_this_machine_other_machines_and_the_current_target() ->
     keys = [option.key for option in options]
     assert {"cpu", "cpu avx2", "cpu riscv64", "simt sm_90a", "cuda sm_80"} <= set(keys)
     missing = {option.key: option.missing for option in options}
-    assert missing["cpu"] == missing["simt sm_80"] == ""
+    assert missing["cpu"] == missing["simt sm_80"] == missing["webgpu browser"] == ""
+    labels = {option.key: option.label for option in options}
+    assert labels["webgpu"] == "webgpu: this machine's GPU"
+    assert labels["webgpu browser"] == "webgpu: this browser's GPU"
+    assert target_named("webgpu browser", current) == tw.Target("webgpu", where="browser")
     assert "another processor" in missing["cpu riscv64"]
     with pytest.raises(ProtocolError, match="no target 'vax'"):
         target_named("vax", current)

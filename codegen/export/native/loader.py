@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import difflib
 import functools
-import hashlib
 import json
 import operator
 import os
@@ -26,7 +25,7 @@ import numpy as np
 from .loader_calls import _memory, _Owned, _Python, _takes_arrays  # @CALLS@
 from .loader_pool import _Pool  # @THREADS@
 from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@
-from .loader_weights import ModelError, _check_digest, _Weights  # @WEIGHTS@
+from .loader_weights import ModelError, _Weights, check_files  # @WEIGHTS@
 
 NAME = "@NAME@"
 SCHEMA = 1
@@ -130,28 +129,6 @@ def read_manifest(folder: Path) -> dict:
     return manifest
 
 
-def check_files(folder: Path, manifest: dict) -> None:
-    """Compare the size and the sha256 of every file with the manifest.
-
-    Symbolic links are followed. Raises ModelError for the first file that is missing or differs.
-    """
-    for name in (manifest["library"], manifest["weights"]):
-        if name not in manifest["files"]:
-            raise ModelError(f"{name}: the manifest does not list this file")
-    for name, facts in manifest["files"].items():
-        path = folder / name
-        if not path.is_file():
-            raise ModelError(f"{path}: the file is missing or not a regular file")
-        expected = facts.get("bytes") if isinstance(facts, dict) else None
-        if name == manifest["weights"] and manifest.get("weights_replaceable"):
-            continue  # the header of the file contains the sha256 of its tensors
-        if not isinstance(facts, dict) or path.stat().st_size != expected:
-            raise ModelError(f"{path}: expected {expected} bytes, got {path.stat().st_size} bytes")
-        if name != manifest["weights"]:  # _Weights checks the memory that the model uses
-            with path.open("rb") as file:
-                _check_digest(path, hashlib.file_digest(file, "sha256"), facts)
-
-
 class Model:
     """An open model with a method per exported function. Threads may call it concurrently."""
 
@@ -166,6 +143,7 @@ class Model:
         weights: Path | None = None,
         expected_sha256: str | None = None,
         watch: bool = False,
+        verify: str = "open",
     ) -> None:
         self.threads = _thread_count(threads, manifest)
         self._pool = None
@@ -181,16 +159,17 @@ class Model:
         if not replaceable and (weights is not None or expected_sha256 is not None):
             raise ModelError("other weights require an export with weights='replaceable'")
         self._copies, self._earlier, self._updating = copy_weights, [], threading.Lock()
+        self._verify = verify
         self._weights = _Weights(
             path if weights is None else weights,
             None if replaceable else manifest["files"][manifest["weights"]],
-            copy=copy_weights, expected=expected_sha256,
+            copy=copy_weights, expected=expected_sha256, verify=verify,
         )  # fmt: skip
         if self.threads > 1:
             self._pool = _Pool(self._symbol(f"{NAME}_pool_close"), self.threads)
         self._memory = _memory(self._pool.address if self._pool else 0)
         self._runtime = _Runtime(ctypes.sizeof(_Runtime), ABI, ctypes.addressof(self._memory))
-        self._runtime.flags = TRUST_WEIGHTS  # read_weights has verified them
+        self._runtime.flags = TRUST_WEIGHTS  # _Weights has verified them, or the caller
         self._runtime.threads, self._runtime.arena_limit = self.threads, arena_limit
         self._symbol(f"{NAME}_python_runtime")(ctypes.byref(self._runtime))
         self._entries = []
@@ -567,6 +546,7 @@ def load(
     weights: str | Path | None = None,
     expected_sha256: str | None = None,
     watch: bool = False,
+    verify: str = "open",
 ) -> Model:
     """Check the files of a directory (by default that of this file), and open the model.
 
@@ -577,14 +557,18 @@ def load(
     this process; otherwise the file is mapped, and must not be changed in place. ``watch`` checks
     at each call that it was not, see ``check_weights``. If the export has replaceable weights,
     ``weights`` is another file of them, and ``expected_sha256`` the sha256 of its tensors.
+    ``verify="trusted"`` compares only sizes and headers, because the caller has verified the files;
+    by default every file is compared with its sha256, and an error names the damaged tensors.
 
     Raises ModelError if a file differs from the exported one, or the machine cannot run the model.
     """
     path = Path(__file__).parent if folder is None else Path(folder)
     manifest = read_manifest(path)
-    check_files(path, manifest)
+    if verify not in ("open", "trusted"):
+        raise ModelError(f"verify: expected 'open' or 'trusted', got {verify!r}")
+    check_files(path, manifest, verify)
     return OpenModel(
-        path, manifest, threads, arena_limit, copy_weights=copy_weights, watch=watch,
+        path, manifest, threads, arena_limit, copy_weights=copy_weights, watch=watch, verify=verify,
         weights=None if weights is None else Path(weights), expected_sha256=expected_sha256,
     )  # fmt: skip
 

@@ -28,7 +28,9 @@ class OpenModel(StatefulModel):
         """
         with self._updating:
             path = self._weights.path if weights is None else Path(weights)
-            new = _Weights(path, None, copy=self._copies, expected=expected_sha256)
+            new = _Weights(
+                path, None, copy=self._copies, expected=expected_sha256, verify=self._verify
+            )
             error = _Error()
             code = self._symbol(f"{NAME}_update")(
                 self._model, ctypes.c_void_p(new.address), ctypes.c_int64(new.array.size), None,

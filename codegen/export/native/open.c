@@ -2,16 +2,20 @@
 
 #ifndef TW_WEB
 /* Check weights; if they can be replaced, against the sha256 of their header, which must be the
- * expected one unless that is null. */
+ * expected one unless that is null. Return in base the address to which offsets of tensors are added:
+ * that of the weights, unless their header has another size than that of the exported file. */
 static int32_t check_weights(const unsigned char *weights, int64_t bytes, int trusted,
-                             const unsigned char *expected, tw_error *error) {
+                             const unsigned char *expected, const void **base, tw_error *error) {
+  int64_t header = HEADER_SIZE;
+  *base = weights;
   if (!CONSTANTS && !bytes) return TW_OK;
   if (!weights) return fail_null_weights(begin(error));
   if (WORD(weights) % 16) return fail_weights_alignment(begin(error));
 #ifdef REPLACEABLE
   unsigned char found[32];
-  int32_t code = check_schema(weights, bytes, found, error);
+  int32_t code = check_schema(weights, bytes, &header, found, error);
   if (code) return code;
+  *base = ADDRESS(WORD(weights) + (uint64_t)(header - HEADER_SIZE));
 #else
   const unsigned char *found = weights_digest;
   if (bytes != WEIGHTS_SIZE) return fail_weights_size(begin(error), WEIGHTS_SIZE, bytes);
@@ -20,8 +24,8 @@ static int32_t check_weights(const unsigned char *weights, int64_t bytes, int tr
 #endif
   for (int32_t k = 0; expected && k < 32; k++)
     if (expected[k] != found[k]) return fail_weights_root(begin(error));
-  if (!trusted && !has_digest(weights + HEADER_SIZE, bytes - HEADER_SIZE, found))
-    return fail_weights_digest(begin(error));
+  if (!trusted && !has_digest(weights + header, bytes - header, found))
+    return explain_digest(weights, error);
   return TW_OK;
 }
 #endif
@@ -157,7 +161,7 @@ static int32_t check_runtime(const tw_runtime *r, tw_error *error) {
 }
 
 #ifdef REPLACEABLE
-static int32_t add_version(TW_MODEL *model, const void *weights, tw_error *error);
+static int32_t add_version(TW_MODEL *model, const void *weights, const void *base, tw_error *error);
 #endif
 
 static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_t bytes,
@@ -165,6 +169,7 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   clear_error(error);
   if (!out) return fail_null_output(begin(error));
   *out = 0;
+  const void *base = weights;
   int32_t code = check_runtime(runtime, error);
   if (code) return code;
   const char *feature = missing_feature();
@@ -173,7 +178,7 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   (void)bytes; /* checked while they were copied to the device */
 #else
   code = check_weights(weights, bytes, runtime->flags & TW_TRUST_WEIGHTS,
-                       known_fields(runtime).expected_root, error);
+                       known_fields(runtime).expected_root, &base, error);
   if (code) return code;
 #endif
   uint64_t misaligned = 0;
@@ -185,9 +190,9 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   fill_table(model);
 #ifdef REPLACEABLE
   begin_versions(&model->versions);
-  code = add_version(model, weights, error);
+  code = add_version(model, weights, base, error);
 #else
-  code = make_version(model, &model->version, weights, error);
+  code = make_version(model, &model->version, base, error);
 #endif
   if (code) {
     destroy(model);

@@ -1,6 +1,7 @@
 /* Check of the header of replaceable weights. A file that the library accepts has the header of the
- * exported file apart from the sha256 of the tensors, because the same program writes both. The search
- * for the reason of a difference reads the text of the header, never beyond its end. */
+ * exported file apart from the sha256 of the tensors and of blocks, because the same program writes
+ * both. The search for the reason of a difference reads the text of the header, never beyond its
+ * end. */
 
 /* The text of a header. */
 typedef struct {
@@ -93,26 +94,47 @@ static int digit_of(unsigned char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Check the header and the size of weights, and read the sha256 of the tensors. */
-static int32_t check_schema(const unsigned char *weights, int64_t bytes, unsigned char *digest,
-                            tw_error *error) {
+static int is_digest(int64_t k) {
+  return (k >= DIGEST_AT && k < DIGEST_AT + 64) ||
+         (k >= BLOCKS_AT && k < BLOCKS_AT + 64 * (int64_t)BLOCKS);
+}
+
+/* Return whether a header is that of a file that lists no sha256 of blocks, as an earlier version of
+ * Tilewright has written it: the header of the exported file without the list, padded again. */
+static int is_plain_header(const unsigned char *weights, int64_t size) {
+  if (size != PLAIN_HEADER_SIZE) return 0;
+  for (int64_t k = 8; k < size; k++) {
+    int64_t other = k < LIST_AT ? k : k + LIST_SIZE;
+    unsigned char expected = other < HEADER_SIZE ? weights_header[other] : ' ';
+    if (!is_digest(other) && weights[k] != expected) return 0;
+  }
+  return 1;
+}
+
+/* Check the header and the size of weights, and read the size of the header and the sha256 of the
+ * tensors. */
+static int32_t check_schema(const unsigned char *weights, int64_t bytes, int64_t *header,
+                            unsigned char *digest, tw_error *error) {
   uint64_t length = 0;
   for (int k = 0; k < 8 && bytes >= 8; k++) length |= (uint64_t)weights[k] << 8 * k;
   if (bytes < 8 || length > (uint64_t)bytes - 8 || (length && weights[8] != '{'))
     return fail_weights_format(begin(error), tensors[0].name, bytes);
-  int64_t size = HEADER_SIZE < 8 + (int64_t)length ? HEADER_SIZE : 8 + (int64_t)length;
+  int64_t size = 8 + (int64_t)length;
   int differs = size != HEADER_SIZE;
-  for (int64_t k = 0; k < size; k++)
-    if (k < DIGEST_AT || k >= DIGEST_AT + 64) differs |= weights[k] != weights_header[k];
-  if (differs) return explain_header((tw_header){(const char *)weights + 8, (int64_t)length}, error);
+  for (int64_t k = 0; !differs && k < size; k++)
+    differs = !is_digest(k) && weights[k] != weights_header[k];
+  *header = size;
+  if (differs && !is_plain_header(weights, size))
+    return explain_header((tw_header){(const char *)weights + 8, (int64_t)length}, error);
   for (int32_t k = 0; k < 32; k++) {
     int high = digit_of(weights[DIGEST_AT + 2 * k]), low = digit_of(weights[DIGEST_AT + 2 * k + 1]);
     if (high < 0 || low < 0) return fail_weights_header(begin(error));
     digest[k] = (unsigned char)(16 * high + low);
   }
+  int64_t expected = WEIGHTS_SIZE - HEADER_SIZE + size;
   for (int32_t k = 0; k < TENSORS; k++)
-    if (tensors[k].end > bytes)
-      return fail_weights_end(begin(error), tensors[k].name, WEIGHTS_SIZE, bytes);
-  if (bytes != WEIGHTS_SIZE) return fail_weights_size(begin(error), WEIGHTS_SIZE, bytes);
+    if (tensors[k].end - HEADER_SIZE > bytes - size)
+      return fail_weights_end(begin(error), tensors[k].name, expected, bytes);
+  if (bytes != expected) return fail_weights_size(begin(error), expected, bytes);
   return TW_OK;
 }

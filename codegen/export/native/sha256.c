@@ -144,16 +144,22 @@ static void sha_add(sha_digest *d, const unsigned char *data, int64_t bytes) {
   for (int64_t k = 0; k < bytes % 64; k++) d->rest[k] = data[bytes / 64 * 64 + k];
 }
 
-/* Return whether the sha256 of the added data is the expected one. */
-static int sha_matches(sha_digest *d, const unsigned char *expected) {
+/* Complete the sha256 of the added data: 32 bytes. */
+static void sha_end(sha_digest *d, unsigned char *digest) {
   unsigned char tail[128];
   int64_t rest = d->bytes % 64, end = rest < 56 ? 64 : 128;
   for (int64_t k = 0; k < end; k++) tail[k] = k < rest ? d->rest[k] : 0;
   tail[rest] = 0x80;
   for (int k = 0; k < 8; k++) tail[end - 1 - k] = (unsigned char)((uint64_t)d->bytes * 8 >> 8 * k);
   sha_blocks(d, tail, end / 64);
-  uint32_t differing = 0;
-  for (int k = 0; k < 32; k++) differing |= (d->state[k / 4] >> (24 - k % 4 * 8) & 255) ^ expected[k];
+  for (int k = 0; k < 32; k++) digest[k] = (unsigned char)(d->state[k / 4] >> (24 - k % 4 * 8));
+}
+
+/* Return whether the sha256 of the added data is the expected one. */
+static int sha_matches(sha_digest *d, const unsigned char *expected) {
+  unsigned char digest[32], differing = 0;
+  sha_end(d, digest);
+  for (int k = 0; k < 32; k++) differing |= digest[k] ^ expected[k];
   return !differing;
 }
 

@@ -17,7 +17,7 @@ extern "C" {
 
 #define TW_ABI_VERSION 2
 
-/* Flag of a runtime: open does not verify the sha256 of the weights, because the caller has. */
+/* Flag of a runtime: open and update compare only the size and the header of the weights. */
 #define TW_TRUST_WEIGHTS 1
 
 /* An address in a word of 8 bytes, independent of the size of pointers. */

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 import threading
 import weakref
 from collections.abc import Callable, Generator, Mapping
@@ -24,8 +23,7 @@ from ....target.target import Target
 from ....target.webgpu import FEATURES, LANGUAGE_FEATURES
 from ...artifact import Artifact
 from ...build.rtlib_object import rtlib_address
-from ...errors import DeviceUnavailableError, KernelError, LaunchError, OutOfMemoryError
-from ...messages import Message
+from ...errors import DeviceUnavailableError, LaunchError, OutOfMemoryError
 from ...rtlib import layout, providers
 from ...wgsl import from_bytes
 from ..device_tensor import DeviceTensor, Owner
@@ -57,12 +55,18 @@ class WebGpuDevice:
     """A GPU of this machine, opened once per process.
 
     Launches are recorded and submitted together. A read of a result waits for them.
+
+    Parameters
+    ----------
+    module : module
+        The package ``wgpu``, or an object with the parts of its interface that are used here.
+    adapter : GPUAdapter
+        The adapter to open.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, module: Any, adapter: Any) -> None:
         """Open the adapter with its own limits, and all optional features that targets name."""
-        self._wgpu: Any = wgpu_module()
-        adapter = request_adapter()
+        self._wgpu = module
         self.kind = "webgpu"
         self.ordinal = 0
         self.name = str(adapter.info.get("device") or adapter.info.get("description") or "WebGPU")
@@ -207,10 +211,14 @@ class WebGpuDevice:
         return from_storage(content, tensor.shape, tensor.dtype)
 
     def wait(self) -> None:
-        """Wait until all launched kernels have finished."""
+        """Wait until all launched kernels have finished.
+
+        A read of a few bytes waits for them: the function of the package that waits raises a
+        ``TypeError`` in some versions.
+        """
         with self._entered():
             self._submit()
-            self._device.queue.on_submitted_work_done_sync()
+            self._device.queue.read_buffer(self._record, 0, ERROR_BYTES)
 
     def _at(self, address: int) -> tuple[Block, int]:
         found = self._blocks.find(address)
@@ -443,17 +451,9 @@ class WebGpuDevice:
         """Raise the error of the first failed check of a launch."""
         self._submit()
         record = bytes(self._device.queue.read_buffer(self._record, 0, ERROR_BYTES))
-        check, value, bound = struct.unpack("<Iqq", record)
-        if not check:
-            return
-        text = kernel.shader.messages[check - 1]
-        below = Message.RANGE_BELOW if value < bound else Message.RANGE
-        message = Message.BOUNDS if "is out of bounds" in text else below
-        raise KernelError(
-            message.format(text=text, actual=value, expected=bound),
-            where=f"kernel {kernel.name!r}",
-            details={"kernel": kernel.name, "actual": value, "expected": bound},
-        )
+        error = kernel.failed_check(record)
+        if error is not None:
+            raise error
 
     def _copied(
         self, _call: int, target: int, source: int, size: int, _to: int, _of: int, _stream: int
@@ -499,7 +499,7 @@ def opened_device() -> WebGpuDevice:
     DeviceUnavailableError
         If the package ``wgpu`` or a driver is missing.
     """
-    return WebGpuDevice()
+    return WebGpuDevice(wgpu_module(), request_adapter())
 
 
 def webgpu_device(target: Target) -> WebGpuDevice:

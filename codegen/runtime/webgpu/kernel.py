@@ -11,7 +11,8 @@ from ....errors import TilewrightError
 from ....ir.symbolic import Expr, Var, evaluate, var
 from ....ir.symbolic.parse import parse_expr
 from ....target.webgpu import DISPATCH
-from ...errors import LaunchError
+from ...errors import KernelError, LaunchError
+from ...messages import Message
 from ...wgsl import Shader
 from .memory import Block
 
@@ -118,7 +119,7 @@ class WebGpuKernel:
         numbers = struct.pack(
             f"<{len(symbols)}q{len(bound)}i3i", *symbols, *(b.word for b in bound), *grid
         )
-        pipeline, layout = self._pipeline()
+        pipeline, layout = self.pipeline()
         group = self._group(layout, bound)
         device.record(pipeline, group, numbers, dispatch, checked=bool(shader.messages))
 
@@ -166,7 +167,28 @@ class WebGpuKernel:
             if all(start != address for start, _, _ in key)
         }
 
-    def _pipeline(self) -> tuple[Any, Any]:
+    def failed_check(self, record: bytes) -> KernelError | None:
+        """Return the error of the first failed check of a launch; None if there is none."""
+        check, value, bound = struct.unpack("<Iqq", record[:ERROR_BYTES])
+        if not check:
+            return None
+        text = self.shader.messages[check - 1]
+        below = Message.RANGE_BELOW if value < bound else Message.RANGE
+        message = Message.BOUNDS if "is out of bounds" in text else below
+        return KernelError(
+            message.format(text=text, actual=value, expected=bound),
+            where=f"kernel {self.name!r}",
+            details={"kernel": self.name, "actual": value, "expected": bound},
+        )
+
+    def pipeline(self) -> tuple[Any, Any]:
+        """Return the pipeline and the layout of its bind group, created for the first launch.
+
+        Raises
+        ------
+        RejectedShaderError
+            If the driver rejects the shader.
+        """
         if self._made is None:
             count = len(self.shader.bindings) + bool(self.shader.messages)
             try:

@@ -7,8 +7,9 @@ import { connect, keepSearch, reading } from "./editor";
 import { grammar } from "./grammar";
 import { highlighting } from "./highlight";
 import { lineChanges } from "./line_changes";
-import { scrollToLine } from "./scroll";
+import { scrollToLine, scrollToTop } from "./scroll";
 import { stickyHeaders } from "./sticky";
+import { firstFunction } from "./structure";
 import type { TextTools } from "./tools";
 import type { Language } from "./tokenize";
 
@@ -42,10 +43,16 @@ export class ComparedText {
     private readonly tools: TextTools,
   ) {}
 
-  /** Display a text; the focus, the search, and the scroll position stay. */
+  /** Display a text; the focus, the search, and the scroll position of the same text stay. */
   show(shown: Compared): void {
     const before = this.last;
     this.last = shown;
+    this.put(shown, before);
+    const opens = shown.before === null && shown.after !== "" && (before?.label !== shown.label || before.after === "");
+    if (opens && this.view) scrollToTop(this.view, firstFunction(this.view.state.doc, shown.language));
+  }
+
+  private put(shown: Compared, before: Compared | null): void {
     if (this.sides && before && isSame(before, shown)) {
       this.sides.reconfigure(collapsing(shown));
       return;

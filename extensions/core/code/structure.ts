@@ -53,6 +53,18 @@ export function headersOf(structure: Structure, line: number): number[] {
   return headers.reverse();
 }
 
+/** Return the line of the first function of generated code, after directives and declarations; else 1. */
+export function firstFunction(text: Text, language: Language): number {
+  const header = language === "assembly" ? /^(?![.$]L)[A-Za-z_$][\w.$]*:|^\s*(?:\.visible\s+)?\.entry\b/ : /^define /;
+  if (language !== "assembly" && language !== "llvm") return 1;
+  let number = 0;
+  for (const line of text.iterLines()) {
+    number++;
+    if (header.test(line)) return number;
+  }
+  return 1;
+}
+
 function indentOf(line: string): number {
   let at = 0;
   while (at < line.length && (line.charCodeAt(at) === 32 || line.charCodeAt(at) === 9)) at++;

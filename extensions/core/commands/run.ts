@@ -1,3 +1,4 @@
+import { missingFor } from "../gpu/available";
 import { runningJob, type State } from "../store";
 import type { Command } from "./command";
 
@@ -5,7 +6,7 @@ const GROUP = "Compile and measure";
 
 /** Return whether compiled code can be run, or why not. */
 function canRun(state: State): true | string {
-  const missing = state.setup?.missing ?? "";
+  const missing = state.setup ? missingFor({ key: state.setup.target, missing: state.setup.missing }) : "";
   if (missing !== "") return missing;
   return runningJob(state)?.kind !== "run" || "A job is running";
 }

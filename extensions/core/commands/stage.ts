@@ -87,6 +87,7 @@ export const STAGE_COMMANDS: readonly Command[] = [
   level("passes", () => "Show the passes"),
   level("llvm", () => "Show LLVM IR"),
   level("assembly", (emits) => `Show ${emits === "PTX" ? emits : "the assembly"}`),
+  level("wgsl", () => "Show WGSL"),
   move("tilewright:previous-stage", "Previous stage", "[", -1),
   move("tilewright:next-stage", "Next stage", "]", 1),
   compare,

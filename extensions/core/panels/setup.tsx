@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useActions } from "../commands/use_command";
+import { isInPage, missingFor } from "../gpu/available";
 import { useWatch } from "../observable";
 import type { MeasureOptions, Setup, TargetOption } from "../protocol";
 import type { Store } from "../store";
@@ -21,6 +22,7 @@ export function SetupButton({ store, id }: { store: Store; id: string }): JSX.El
     dialog.set("");
     button.current?.focus();
   };
+  const missing = missingFor({ key: setup.target, missing: setup.missing });
   const sizes = setup.sizes.map((row) => `${row.name} = ${String(row.sample)}`);
   return (
     <>
@@ -32,10 +34,10 @@ export function SetupButton({ store, id }: { store: Store; id: string }): JSX.El
         aria-haspopup="dialog"
         aria-expanded={open}
         aria-controls={id}
-        title={`Target ${target}; ${optionsText(options)}${setup.missing ? `; ${setup.missing}` : ""}`}
+        title={`Target ${target}; ${optionsText(options)}${missing ? `; ${missing}` : ""}`}
         onClick={() => dialog.set(open ? "" : "setup")}
       >
-        <Icon name={setup.missing ? "warn" : "sliders"} size={14} />
+        <Icon name={missing ? "warn" : "sliders"} size={14} />
         <span class="tw-mono tw-setup-text">{[setup.target, ...sizes, threadsText(options)].join(" · ")}</span>
       </button>
       {open ? <Popover options={options} setup={setup} store={store} id={id} opener={button} onClose={close} /> : null}
@@ -96,12 +98,16 @@ function Targets({ setup, store }: { setup: Setup; store: Store }): JSX.Element 
   const choose = (target: string): void => {
     store.edit({ type: "set_target", target });
   };
-  const entry = (option: TargetOption): JSX.Element => (
-    <option key={option.key} value={option.key} selected={option.key === setup.target} title={option.missing}>
-      {option.label}
-      {option.missing ? " (not on this machine)" : ""}
-    </option>
-  );
+  const missing = missingFor({ key: setup.target, missing: setup.missing });
+  const entry = (option: TargetOption): JSX.Element => {
+    const reason = missingFor(option);
+    return (
+      <option key={option.key} value={option.key} selected={option.key === setup.target} title={reason}>
+        {option.label}
+        {reason ? ` (not ${isInPage(option.key) ? "in this page" : "on this machine"})` : ""}
+      </option>
+    );
+  };
   return (
     <fieldset class="tw-options">
       <legend>Target</legend>
@@ -112,9 +118,9 @@ function Targets({ setup, store }: { setup: Setup; store: Store }): JSX.Element 
           </optgroup>
         ))}
       </select>
-      {setup.missing ? (
+      {missing ? (
         <p class="tw-setup-missing">
-          <Icon name="warn" size={13} /> Cannot run: {setup.missing}.
+          <Icon name="warn" size={13} /> Cannot run: {missing}.
         </p>
       ) : null}
     </fieldset>

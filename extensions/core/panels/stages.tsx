@@ -31,9 +31,9 @@ const LANGUAGES: Readonly<Record<Stage["level"], Language>> = {
   wgsl: "script",
 };
 
-/** Return the tab of a stage: `passes`, `llvm` or `assembly`. */
+/** Return the tab of a stage: `passes`, `llvm`, `assembly` or `wgsl`. */
 export function tabOf({ level }: Stage): string {
-  return level === "llvm" || level === "assembly" ? level : "passes";
+  return level === "llvm" || level === "assembly" || level === "wgsl" ? level : "passes";
 }
 
 /** Return the tabs of the levels below the one that is edited. */
@@ -44,6 +44,7 @@ export function stageTabs(stages: readonly Stage[], target: string): Tab[] {
     { key: "passes", label: "Passes" },
     { key: "llvm", label: "LLVM" },
     { key: "assembly", label: emits },
+    { key: "wgsl", label: "WGSL" },
   ];
   return tabs.filter((tab) => present.has(tab.key));
 }

@@ -358,7 +358,8 @@ def test_all_loaders_raise_the_same_error(loaders: Loaders, name: str) -> None:
 
 @pytest.mark.parametrize("message", IN_C, ids=lambda m: m.name)
 def test_every_message_of_libraries_is_used_by_the_shim(message: Message) -> None:
-    sources = (NATIVE / "shim.c").read_text() + (NATIVE / "open.c").read_text()
+    parts = ("shim.c", "open.c", "blocks.c")
+    sources = "".join((NATIVE / part).read_text() for part in parts)
     generated = "fail_null_result(begin(error)"  # in the generated public functions
     assert f"fail_{message.name.lower()}(" in sources + generated
 

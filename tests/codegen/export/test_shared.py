@@ -90,7 +90,7 @@ EXPECTED = {
     "negative": r"16 -1 expected weights of \d+ bytes, got -5 bytes",
     "unaligned": r"5 -1 the weights must be aligned to 16 bytes",
     "flags": r"15 -1 the runtime has flags 6; ABI version 2 defines only flag 1",
-    "altered": r"16 -1 the sha256 of the weights is not that of the exported file",
+    "altered": r"16 -1 block 1 of 1 of the weights, bytes \d+ to \d+ of the file, is damaged",
     "altered but trusted": r"0 -1 $",
     "opened": r"0 -1 $",
     "no model": r"14 -1 the model is null",

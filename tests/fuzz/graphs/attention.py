@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tests.fuzz.graphs.operators import Draw
 
 WIDTHS = (1, 2, 4, 5, 8, 16, 17)
+LOWEST = -1e30
+"""A finite score that no score is less than, and that a factor does not make infinite."""
+
 GROUP = 2
 """The heads of queries that share the keys of a head."""
 
@@ -86,7 +89,7 @@ def _step(m: GraphMaker, x: Tensor) -> Tensor | None:
         mask = m.param(m.narrowed(shape), "bool")
     if mask is None:
         return None
-    other = rng.choice((float("-inf"), float("-inf"), -3e38))
+    other = rng.choice((float("-inf"), float("-inf"), LOWEST))
     hidden = m.chance(0.4)
     operands = (mask, other, x) if hidden else (mask, x, other)
     return m.emit("where", *operands, bound=x.bound, rounds=True)

@@ -89,3 +89,29 @@ def test_other_weights_require_a_replaceable_export(copy):
     """)  # fmt: skip
     other = "other weights require an export with weights='replaceable'"
     assert lines == [other, other, "False"]
+
+
+def test_verified_files_are_not_read_again(copy):
+    """Trusted files are compared by size and header; damaged elements are not found."""
+    path, library = copy / "small.safetensors", copy / "libsmall.so"
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    library.write_bytes(library.read_bytes()[:-1] + b"?")
+    lines = run(copy, f"""
+        print(error(lambda: load(verify="open")))
+        print(len(load(verify="trusted").main(x, y)))
+        print(error(lambda: load(verify="lazily")))
+        path = Path({str(path)!r})
+        data = path.read_bytes()
+        path.write_bytes(data[:40] + b"?" + data[41:])
+        print(error(lambda: load(verify="trusted")))
+        path.write_bytes(data[:-1])
+        print(error(lambda: load(verify="trusted")))
+    """)  # fmt: skip
+    assert lines[0] == f"{library}: the sha256 differs from that in the manifest"
+    assert lines[1:4] == [
+        "2",
+        "verify: expected 'open' or 'trusted', got 'lazily'",
+        "the header of the weights is not that of the exported file",
+    ]
+    assert f"expected {len(data)} bytes, got {len(data) - 1} bytes" in lines[4]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -234,3 +235,30 @@ def test_the_driver_is_installed():
     assert opened_device().name
     assert WEBGPU.is_gpu
     assert Module() is not None
+
+
+SLOW = """
+@prim_func(scheduled=True)
+def slow(x: Buffer[(4096,), f32], y: Out[(1,), f32]):
+    for b in thread(1, "blockIdx.x"):
+        for r in range(8):  # Mesa's driver ends a loop after 65,535 iterations
+            for k in range(4096):
+                with block("sum"):
+                    vb, vr, vk = spatial(b), reduce(r), reduce(k)
+                    with init(): y[vb] = 0.0
+                    y[vb] += x[vk] * 0.5
+"""
+
+
+def test_the_time_of_a_launch_includes_the_kernel():
+    slow = compiled(SLOW)
+    x = opened_device().upload(np.ones(4096, np.float32))
+    slow(x)
+    opened_device().wait()
+    times: list[float] = []
+    for _ in range(5):
+        started = time.perf_counter()
+        np.testing.assert_array_equal(slow(x).numpy(), [16384.0])
+        times.append((time.perf_counter() - started) * 1e6)
+    profile = slow.profile(x, function="slow", repeats=5)
+    assert profile.total > 0.1 * min(times)  # a launch that is not waited for takes far less

@@ -1,0 +1,1 @@
+"""Kernels on the GPU of the page that displays a workbench."""
