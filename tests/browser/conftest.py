@@ -31,6 +31,8 @@ FOREIGN_MESSAGES = tuple(
             r"widget model not found",
             # A restart of the kernel, as a user requests it in a test.
             r"Connection lost, reconnecting in 0 seconds",
+            # A busy machine, on which plugins of JupyterLab take more than five seconds.
+            r"Plugin @jupyterlab/\S+ \(with \d+ dependants\) took [\d.]+ms to activate",
         ),
     )
 )
