@@ -82,6 +82,21 @@ def convolution_of(func: PrimFunc) -> Convolution | None:
     >>> found.image.buffer.name, found.column.var.name, found.channel.var.name, found.stride
     ('x', 'vi', 'vo', 1)
     """
+    around = around_reduction(func)
+    parts = around and _operands(around[1])
+    if around is None or parts is None:
+        return None
+    return Convolution(*around, *parts)
+
+
+def around_reduction(
+    func: PrimFunc,
+) -> tuple[tuple[Block, ...], Block, tuple[Block, ...]] | None:
+    """Return the only reduction of an unscheduled kernel, with the blocks before and after it.
+
+    Every block is complete and has one store, the reduction can be reordered, and the blocks after
+    it have plain stores of its rank. None for another kernel.
+    """
     blocks = nests(func, units=True)
     if not blocks or any(straight_line(b.body) is None for b in blocks):
         return None
@@ -89,15 +104,14 @@ def convolution_of(func: PrimFunc) -> Convolution | None:
         return None
     if any(v.kind == "ordered" for b in blocks for v in b.iters):
         return None
-    sums = [k for k, b in enumerate(blocks) if b.init is not None]
-    if len(sums) != 1 or not reorders(blocks[sums[0]]) or not are_complete(func, blocks):
+    reductions = [k for k, b in enumerate(blocks) if b.init is not None]
+    if len(reductions) != 1 or not are_complete(func, blocks):
         return None
-    at = sums[0]
+    at = reductions[0]
     before, head, after = blocks[:at], blocks[at], blocks[at + 1 :]
-    parts = _operands(head)
-    if parts is None or any(not follows(b, head) for b in after):
+    if not reorders(head) or any(not follows(b, head) for b in after):
         return None
-    return Convolution(tuple(before), head, tuple(after), *parts)
+    return tuple(before), head, tuple(after)
 
 
 def follows(block: Block, head: Block) -> bool:

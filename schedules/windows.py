@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ..ir.analysis import reorders
 from ..ir.loop.nodes import Block, IterVar, Load, PrimFunc
-from ..ir.loop.straight_line import single_store, straight_line
 from ..ir.loop.visit import loads, stores
 from ..ir.symbolic import Expr, Var, const_value, linear_form, product
-from .convolutions import follows
-from .patterns import are_complete
-from .primitives.graph.collapse_dims import nests
+from .convolutions import around_reduction
 
 MOST_TERMS: Final = 64
 """The most elements of a window whose loops are unrolled."""
@@ -70,22 +66,11 @@ def windows_of(func: PrimFunc) -> WindowReduction | None:
     >>> windows_of(f).column.var.name
     'vj'
     """
-    blocks = nests(func, units=True)
-    if not blocks or any(straight_line(b.body) is None for b in blocks):
+    around = around_reduction(func)
+    column = around and _column(around[1])
+    if around is None or column is None:
         return None
-    if any(single_store(b.body) is None for b in blocks):
-        return None
-    if any(v.kind == "ordered" for b in blocks for v in b.iters):
-        return None
-    reductions = [k for k, b in enumerate(blocks) if b.init is not None]
-    if len(reductions) != 1 or not are_complete(func, blocks):
-        return None
-    at = reductions[0]
-    before, head, after = blocks[:at], blocks[at], blocks[at + 1 :]
-    column = _column(head) if reorders(head) else None
-    if column is None or any(not follows(b, head) for b in after):
-        return None
-    return WindowReduction(tuple(before), head, tuple(after), column)
+    return WindowReduction(*around, column)
 
 
 def _column(block: Block) -> IterVar | None:
