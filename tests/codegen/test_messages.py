@@ -13,7 +13,9 @@ from tilewright.codegen.messages import Code, Message, dtype_text, strides_text,
 
 def test_codes_are_those_of_the_header() -> None:
     header = (NATIVE / "tilewright.h").read_text(encoding="utf-8")
-    pairs = re.findall(r"\bTW_(?:ERROR_)?(\w+) = (\d+)", header)
+    codes = re.search(r"^/\* Error codes;.*\nenum \{\n([^}]*)\}", header, re.MULTILINE)
+    assert codes is not None
+    pairs = re.findall(r"\bTW_(?:ERROR_)?(\w+) = (\d+)", codes.group(1))
     assert {name: int(code) for name, code in pairs} == {c.name: int(c) for c in Code}
 
 
