@@ -4,7 +4,8 @@ Run as ``python -m tests.benchmarks.exports [--json FILE] [--only PART] [--threa
 is a program that does not use Tilewright: C on this machine (from a shared library, a static
 library, an object), plain Python, JavaScript in node, wasmtime, and C on emulated AArch64 and
 RISC-V. Each runs the same two shapes, whose results are compared with the interpreter's. Parts
-whose tool is not installed are listed as "not on this machine".
+whose tool is not installed are listed as "not on this machine". The part ``memory`` is described in
+`tests.benchmarks.export_memory`.
 
 *First result* is the time of a process that runs one shape: it loads the weights, packs them, and
 calls the model once. *Call* is the mean time of further calls in one process. Times under
@@ -32,6 +33,7 @@ from tilewright.codegen.export.link import run_linker
 from tilewright.ir.interpreter import run_graph
 from tilewright.workbench.demo import export_minilm, load_minilm
 
+from .export_memory import measure_memory
 from .harness import NOT_HERE, arguments, table, write_json
 
 PROGRAMS = Path(__file__).parents[1] / "codegen" / "export" / "programs"
@@ -118,6 +120,7 @@ def script(name: str, runner: Sequence[str]) -> Callable[[Path], list[str]]:
 
 HOST = tw.Target("cpu", threads=1)
 PYTHON = (sys.executable, "-I")
+MEMORY = "memory"
 PARTS = {
     "C, shared": Part("shared", HOST, program),
     "C, static": Part("static", HOST, program),
@@ -210,11 +213,17 @@ def main() -> None:
             ]
         )  # fmt: skip
         print(f"{name}: done", flush=True)
-    table(
-        f"Exported MiniLM; first result and call at {SHAPES[-1][0]}x{SHAPES[-1][1]}",
-        ("form", "code kB", "weights MB", "export s", "first result ms", "call ms", "error"),
-        rows,
-    )
+    if rows:
+        table(
+            f"Exported MiniLM; first result and call at {SHAPES[-1][0]}x{SHAPES[-1][1]}",
+            ("form", "code kB", "weights MB", "export s", "first result ms", "call ms", "error"),
+            rows,
+        )
+    if options.only in MEMORY:
+        with TemporaryDirectory() as work:
+            figures[MEMORY] = measure_memory(module(), Path(work))
+    elif not rows and not absent:
+        sys.exit(f"no part contains {options.only!r}: {', '.join((*PARTS, MEMORY))}")
     figures[NOT_HERE] = absent
     write_json(options.json, {"shapes": [list(s) for s in SHAPES], "parts": figures})
 

@@ -126,10 +126,10 @@ def measure(page: Page, repeats: int) -> Iterator[Latency]:
     yield from new_edits(page, loops[0], repeats)
     yield from edits(page, loops[0], "split", repeats)
     yield from edits(page, loops[0], "specialize", repeats)
+    yield first_sample(page, loops[0], max(3, repeats - 10))
+    yield cancel(page, repeats)
     yield jump(page, loops[0], repeats)
     yield expand(page, repeats)
-    yield cancel(page, max(5, repeats // 6))
-    yield first_sample(page, loops[0], max(3, repeats // 12))
 
 
 def measure_flat(page: Page, repeats: int) -> Iterator[Latency]:
@@ -347,6 +347,8 @@ def first_sample(page: Page, loop: str, repeats: int) -> Latency:
         page.locator(".tw-root").get_by_role("button", name="Undo").click()
         page.evaluate(ANSWERED, ["navigate"])
         Trips.read(page)
+        select_loop(page, loop)
+    step(page, "split").locator(".tw-step-name").click()  # closes the form
     return Latency("first sample of an edited kernel", 1000, tuple(samples))
 
 
