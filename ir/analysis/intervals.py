@@ -201,8 +201,20 @@ def _gapless(steps: list[tuple[int, Expr]], facts: Facts) -> bool:
 
     Each scale must be at most 1 more than the width covered by the terms of smaller scale.
     """
-    reach: Expr = ZERO
-    for scale, width in sorted(steps, key=lambda s: s[0]):
+    ordered, reach = sorted(steps, key=lambda s: s[0]), 0
+    for k, (scale, width) in enumerate(ordered):
+        if reach + 1 < scale:
+            return False
+        size = const_value(width)
+        if size is None:
+            return _gapless_after(as_expr(reach), ordered[k:], facts)
+        reach += scale * size
+    return True
+
+
+def _gapless_after(reach: Expr, steps: list[tuple[int, Expr]], facts: Facts) -> bool:
+    """Return whether the sum takes every value, given the width that earlier terms cover."""
+    for scale, width in steps:
         if not is_proved(reach + 1 >= scale, facts):
             return False
         reach = reach + scale * width

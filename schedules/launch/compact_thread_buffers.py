@@ -225,7 +225,7 @@ def _per_thread(
     buffer: Buffer, accesses: list[Occurrence], tree: Tree, axes: frozenset[str]
 ) -> CompactedBuffer | None:
     """Return the buffer with one copy per thread, or None if threads share elements."""
-    if buffer.name in _updated_atomically(tree.function.body):
+    if buffer.name in _updated_atomically(tree):
         return None  # the updates of all threads belong to one element
     launch = [x for x in accesses[0].loops if x.kind == "thread" and const_value(x.extent) != 1]
     fresh = _fresh(buffer, tree, axes)
@@ -281,11 +281,14 @@ def _reads_own(accesses: list[Occurrence], tree: Tree) -> bool:
     return all(reads_own_writes(w, r, facts) for w in writes for r in reads)
 
 
-def _updated_atomically(body: Stmt) -> frozenset[str]:
+def _updated_atomically(tree: Tree) -> frozenset[str]:
     """Return the names of the buffers that several threads may update at the same time."""
-    blocks = (s for s in walk(body) if isinstance(s, Block))
-    roles = (b.threads for b in blocks)
-    return frozenset(name for role in roles if isinstance(role, Atomic) for name in role.buffers)
+    known = tree.memo.get("updated_atomically")
+    if not isinstance(known, frozenset):
+        roles = (s.threads for s in walk(tree.function.body) if isinstance(s, Block))
+        known = frozenset(b for role in roles if isinstance(role, Atomic) for b in role.buffers)
+        tree.memo["updated_atomically"] = known
+    return known
 
 
 def _begins_empty(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from math import gcd
@@ -29,6 +29,7 @@ from ...ir.symbolic import (
     select,
     to_text,
 )
+from ...ir.symbolic.terms import linear_terms
 from .own_parts import writes_own_part
 
 Access: TypeAlias = "tuple[Buffer, tuple[Expr, ...]]"
@@ -318,8 +319,9 @@ def compaction_scope(
     """
     while True:
         facts = tree.facts(loops[-1].body if loops else tree.function.body)
+        ranges = [_ranges(a, len(loops)) for a in accesses]
         intervals = [
-            Part(ZERO, 1, 0) if size == 1 else _part(accesses, axis, loops, facts)
+            Part(ZERO, 1, 0) if size == 1 else _part(accesses, axis, ranges, facts)
             for axis, size in enumerate(buffer.shape)
         ]
         if not loops or all(
@@ -367,15 +369,15 @@ def common_loops(accesses: list[Occurrence]) -> tuple[For, ...]:
 
 
 def _part(
-    accesses: list[Occurrence], axis: int, loops: tuple[For, ...], facts: Facts
+    accesses: list[Occurrence], axis: int, ranges: list[dict[Var, Interval]], facts: Facts
 ) -> Part | None:
-    """Return the written part of a dimension in one iteration of ``loops``, or None.
+    """Return the written part of a dimension while only the variables of ``ranges`` change.
 
-    Its size is constant, and all reads are inside of it.
+    Its size is constant, and all reads are inside of it. None if there is no such part.
     """
     known: list[Interval] = []
-    for access in accesses:
-        values = _values(access, axis, len(loops))
+    for access, inner in zip(accesses, ranges, strict=True):
+        values = _values(access, axis, inner)
         if values is None:
             return None
         known.append(values)
@@ -383,7 +385,7 @@ def _part(
     size = None if written is None else const_value(written.extent)
     if written is None or size is None or not _contains(written, known, facts):
         return None
-    steps = (_step(a, axis, len(loops)) for a in accesses)
+    steps = (_step(a.indices[axis], inner) for a, inner in zip(accesses, ranges, strict=True))
     shifts = (const_value(x.start - written.start) for x in known)
     return Part(written.start, size, gcd(*steps, *(1 if s is None else s for s in shifts)))
 
@@ -401,12 +403,12 @@ def _contains(written: Interval, known: list[Interval], facts: Facts) -> bool:
     return all(x is not None and x <= 0 for x in found)
 
 
-def _values(access: Occurrence, axis: int, depth: int) -> Interval | None:
-    """Return the interval of an index over the loops below ``depth``."""
+def _values(access: Occurrence, axis: int, inner: Mapping[Var, Interval]) -> Interval | None:
+    """Return the interval of an index over inner variables."""
     index = access.indices[axis]
     if index.free & access.loaded:
         return None
-    return interval_of(index, _ranges(access, depth), _NO_FACTS)
+    return interval_of(index, inner, _NO_FACTS)
 
 
 def _ranges(access: Occurrence, depth: int) -> dict[Var, Interval]:
@@ -418,9 +420,12 @@ def _ranges(access: Occurrence, depth: int) -> dict[Var, Interval]:
     }
 
 
-def _step(access: Occurrence, axis: int, depth: int) -> int:
+def _step(index: Expr, inner: Collection[Var]) -> int:
     """Return a common divisor of the distances of the values of an index; 0 for one value."""
-    form = linear_form(access.indices[axis], [x.var for x in access.loops[depth:]])
+    terms, _ = linear_terms(index)
+    if all(isinstance(term, Var) for term, _ in terms):
+        return gcd(*(c for term, c in terms if term in inner))
+    form = linear_form(index, inner)
     return 1 if form is None else gcd(*(const_value(c) or 1 for c in form.coefficients.values()))
 
 
