@@ -129,7 +129,7 @@ def stages_of(target: Target | None = None) -> tuple[Stage, ...]:
     Examples
     --------
     >>> [s.name for s in stages_of(Target("cpu")) if s.level == "thread"]
-    ['to_thread', 'widen_strided_accesses', 'narrow_indices']
+    ['to_thread', 'widen_strided_accesses', 'prefetch_streams', 'narrow_indices']
     """
     return tuple(
         stage

@@ -39,6 +39,7 @@ from .passes.vectorize_accumulators import VectorizeAccumulators
 from .thread_passes.check_launch import CheckLaunch
 from .thread_passes.insert_barriers import InsertBarriers
 from .thread_passes.narrow_indices import NarrowIndices
+from .thread_passes.prefetch_streams import PrefetchStreams
 from .thread_passes.widen_strided_accesses import WidenStridedAccesses
 from .to_thread.buffer_addresses import BufferAddresses
 from .to_thread.context import LoweringContext
@@ -66,6 +67,7 @@ PASSES: Final[tuple[Pass, ...]] = (
 THREAD_PASSES: Final[tuple[type[ThreadPass], ...]] = (
     CheckLaunch,
     WidenStridedAccesses,
+    PrefetchStreams,
     InsertBarriers,
     NarrowIndices,
 )
@@ -178,7 +180,7 @@ def after_each_pass(
     >>> x, y = b.param("x", (8,), f32), b.param("y", (8,), f32, "out")
     >>> b.compute(y, lambda i: b.load(x, i))
     >>> [name for name, _ in after_each_pass(b.finish(), Target("cpu"), debug=True)][-2:]
-    ['widen_strided_accesses', 'narrow_indices']
+    ['prefetch_streams', 'narrow_indices']
     """
     source = func
     for one in PASSES:

@@ -86,8 +86,11 @@ def _kind_of_type(annotation: object) -> host.Kind | None:
 class _Translator:
     """A translator of one function; ``out`` is the statement list under construction."""
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], known: Mapping[str, Callable[..., Any]]
+    ) -> None:
         self.name = name
+        self.known = known
         self.globals = function.__globals__
         self.locals: dict[str, host.Local] = {}
         self.out: list[host.Statement] = []
@@ -305,7 +308,7 @@ class _Translator:
     def library_call(
         self, node: ast.Call, name: str, args: tuple[host.Value, ...], *, use_result: bool
     ) -> host.Value | None:
-        callee = RTLIB_FUNCTIONS.get(f"tw_{name}") or self.fail(
+        callee = self.known.get(f"tw_{name}") or self.fail(
             node, f"unknown function {name!r}, or wrong number of arguments of an intrinsic"
         )
         returns = _kind_of_type(get_type_hints(callee).get("return"))
@@ -313,7 +316,7 @@ class _Translator:
 
     def address(self, node: ast.Call) -> host.Value:
         match node.args:
-            case [ast.Name(id=name)] if f"tw_{name}" in RTLIB_FUNCTIONS:
+            case [ast.Name(id=name)] if f"tw_{name}" in self.known:
                 return host.FunctionPointer(f"tw_{name}")
             case _:
                 raise self.error(
@@ -328,8 +331,12 @@ class _Translator:
         return result
 
 
-def translate(name: str, function: Callable[..., Any]) -> host.HostFunc:
-    """Translate one function to host IR.
+def translate(
+    name: str,
+    function: Callable[..., Any],
+    known: Mapping[str, Callable[..., Any]] = RTLIB_FUNCTIONS,
+) -> host.HostFunc:
+    """Translate one function to host IR; ``known`` are the functions that it may call, by symbol.
 
     Raises
     ------
@@ -345,7 +352,7 @@ def translate(name: str, function: Callable[..., Any]) -> host.HostFunc:
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise HostSyntaxError("not a function", where=name)
-    return _Translator(name, function).function(tree, get_type_hints(function))
+    return _Translator(name, function, known).function(tree, get_type_hints(function))
 
 
 @cache

@@ -52,9 +52,9 @@ class Executable:
 
     ``exe(x)`` calls ``main``, or the only function; ``exe["name"]`` returns another function.
     Arguments are NumPy arrays or tensors that support DLPack, passed by position or by the names of
-    the parameters; results are NumPy arrays that own native memory. Several results are a tuple,
-    whose fields have the names of the results: ``exe(tokens=x).logits``. ``help(exe["name"])`` and
-    ``inspect.signature(exe["name"])`` show parameters and results.
+    the parameters; results are NumPy arrays; large ones own native memory. Several results are a
+    tuple, whose fields have the names of the results: ``exe(tokens=x).logits``.
+    ``help(exe["name"])`` and ``inspect.signature(exe["name"])`` show parameters and results.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Executable:
             return self._call.result(function(*self._call.arguments(arguments, named), **state))
         if named or function.states:
             return function(*arguments, **named)
-        return function.invoke(arguments)
+        return function.run(arguments)
 
     @property
     def state(self) -> ExecutableState:

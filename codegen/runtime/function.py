@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TilewrightError, UnpicklableError
@@ -29,6 +30,7 @@ from .arguments import (
     signature_of,
 )
 from .device import Device, ReportingDevice, require_devices
+from .direct import DirectCall, direct_call
 from .explain import explain, failed_launch
 from .interrupts import INTERRUPTS
 from .outputs import Outputs
@@ -101,7 +103,8 @@ class NativeFunction:
         self._table = table
         self._fetch = constants
         require_devices(spec, table)
-        self._entry = _ENTRY(library.address(entry_symbol(spec.name)))
+        entry = library.address(entry_symbol(spec.name))
+        self._entry = _ENTRY(entry)
         self._writers = tuple(self.argument_writer(p) for p in spec.params)
         self._unpacks = any(
             p.access != "in" and p.form == "tensor" and dtype_named(p.dtype).is_packed
@@ -134,6 +137,9 @@ class NativeFunction:
         self._instance[layout.INSTANCE_CONSTANTS // 8] = ctypes.addressof(self._pointers)
         self._instance[layout.INSTANCE_LIBRARIES // 8] = ctypes.addressof(self._libraries)
         self._instance[layout.INSTANCE_KERNELS // 8] = ctypes.addressof(self._handles)
+        self.direct: DirectCall | None = None
+        """The direct call, once the constants are loaded; None if calls are made in Python."""
+        self._later = None if device else direct_call(spec, entry, self._address, table)
         weakref.finalize(self, _free_arenas, self._instance, table, spec.slot).atexit = False
 
     def __repr__(self) -> str:
@@ -190,7 +196,25 @@ class NativeFunction:
             return self.with_state(arguments, named, self._invoke_with)
         if named:
             arguments = bound_arguments(self.spec, arguments, named)
-        return self.invoke(arguments, 0)
+        return self.run(arguments)
+
+    def run(self, arguments: Sequence[Any]) -> Any:
+        """Call a function without state parameters with all arguments in order."""
+        direct = self.direct
+        if direct is not None:
+            found = direct(*arguments)
+            if type(found) is np.ndarray:
+                return found
+            if found is not NotImplemented:
+                return self.results_of(found)
+        return self.invoke(arguments)
+
+    def results_of(self, found: Any) -> Any:
+        """Return the results of a direct call, with arrays for addresses of managed tensors."""
+        if self._convert_result is not None:
+            return self._convert_result(found) if type(found) is int else found
+        items = zip(self._converters, found, strict=True)
+        return self.make_results([f(x) if type(x) is int else x for f, x in items])
 
     def with_state(
         self,
@@ -417,6 +441,7 @@ class NativeFunction:
                 self._pointers[k] = address
             self._owners = constants
             self._ready = True
+            self.direct = self._later
 
 
 def _argument_writer(param: ParamSpec) -> ArgumentWriter:

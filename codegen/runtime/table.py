@@ -301,6 +301,10 @@ class RuntimeTable:
     def profile(self, address: int) -> None:
         self._put(slots.PROFILE, address)
 
+    def word(self, slot: int) -> int:
+        """Return the value of a slot."""
+        return int(self._words[slot // 8])
+
     def limit(self, threads: int) -> None:
         """Set the maximum number of threads of a parallel loop; a serial provider keeps 1."""
         serial = self._words[slots.PARALLEL // 8] == rtlib_address(providers.run_serial)

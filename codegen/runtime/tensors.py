@@ -1,7 +1,8 @@
 """Conversion of arguments and results between Python and native code, without copies.
 
 NumPy arrays are passed by their array interface, other tensors by DLPack. A result is a NumPy array
-that owns native memory, which is freed without Python; other libraries can import it by DLPack.
+that owns native memory, which is freed without Python; other libraries can import it by DLPack. A
+direct call (:mod:`.direct`) copies a small result to memory of NumPy.
 """
 
 from __future__ import annotations

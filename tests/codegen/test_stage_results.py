@@ -51,7 +51,7 @@ def test_each_pass_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert runs[-1] == "strip_mine"
     assert len(runs) == len(set(runs))
     assert results.lowered("double").name == "double"
-    assert runs[-3:] == ["to_thread", "widen_strided_accesses", "narrow_indices"]
+    assert runs[-3:] == ["widen_strided_accesses", "prefetch_streams", "narrow_indices"]
     assert len(runs) == len(set(runs))
 
 

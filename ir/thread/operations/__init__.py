@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from .aarch64 import AARCH64
+from .cpu import CPU
 from .nvidia import NVIDIA
 from .operation import Action, Effect, Moment, Operation
 from .x86 import X86
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
-    {op.name: op for op in (*X86, *AARCH64, *NVIDIA)}
+    {op.name: op for op in (*CPU, *X86, *AARCH64, *NVIDIA)}
 )
 """All operations by name."""
 
