@@ -66,6 +66,7 @@ from .lane_scans import (
     lane_scan,
     scan_lanes,
 )
+from .row_padding import skips_only_padding
 from .scratch import Scratch
 from .vector_chunks import chunks
 
@@ -397,9 +398,11 @@ class StatementLowering:
         elements = self._elements(context)
         elements.check(store.buffer, store.indices)
         value = elements.typed(store.value, store.buffer.dtype)
-        self._write(target, widen(value, context.count), elements)
+        self._write(target, store.indices, widen(value, context.count), elements)
 
-    def _write(self, target: ElementAddress, value: Value, elements: Elements) -> None:
+    def _write(
+        self, target: ElementAddress, indices: tuple[Expr, ...], value: Value, elements: Elements
+    ) -> None:
         context, mask = elements.context, elements.mask()
         source = context.source
         if target.step is None:
@@ -408,7 +411,10 @@ class StatementLowering:
             return
         if mask is not None and target.private(context.count):
             # A select keeps the element in a register, where a masked store would force memory.
-            value, mask = Select(mask, value, elements.load(target)), None
+            # An element of the padding of a row is never read: its old value need not be kept.
+            if not skips_only_padding(target.buffer, indices, context):
+                value = Select(mask, value, elements.load(target))
+            mask = None
         stride = None if target.contiguous or context.lanes is None else target.step
         address = Address(target.base, target.offset, target.alignment)
         self.out.append(Store(address, value, stride, mask, source))

@@ -110,6 +110,34 @@ def test_static_sizes(case, level) -> None:
         check(tw.compile(module, target), op, attributes, x)
 
 
+SHORT = (3, 7, 8, 11, 14, 15)
+"""Widths of images whose rows of results are a part of a vector, or one vector."""
+
+
+@pytest.mark.parametrize(("case", "level"), covering(CASES, LEVELS), ids=str)
+def test_short_rows(case, level) -> None:
+    """The lanes after a row are not stored, and the rows after it have their own results."""
+    op, name = case
+    spans, attributes = POOLS[name]
+    target = tw.Target("cpu", features=(level,), threads=2)
+    for width in [w for w in SHORT if w >= spans[-1]][::3]:
+        x = values((2, 3, *(s + 4 for s in spans[:-1]), width))
+        check(tw.compile(program(op, attributes, x.shape), target), op, attributes, x)
+
+
+@pytest.mark.usefixtures("every_level")
+@pytest.mark.parametrize("level", ALL_LEVELS)
+def test_a_short_row_does_not_wait_for_the_row_before(level) -> None:
+    """Each maximum starts at the first elements of its window, not at lanes of an earlier row."""
+    target = tw.Target("cpu", features=(level,))
+    sch = Schedule(program("max_pool", POOLS["2x2/2"][1], (1, 512, 14, 14)), target)
+    sch.default_schedule()
+    (kernel,) = sch.module.prims
+    text = assembly(emit_module([lower_kernel(kernel, target).function], target), target)
+    assert "vmaxps" in text
+    assert "vblendps" not in text
+
+
 @pytest.mark.parametrize(
     ("element", "level"), covering(["f64", "f16", "i8", "i32"], LEVELS), ids=str
 )
