@@ -21,6 +21,7 @@ from ..symbolic import (
 )
 from .elementwise import convert, elementwise
 from .indexing import gather, index, select, take
+from .ordering import repeated_positions
 from .shaping import (
     axis_of,
     clamped,
@@ -180,14 +181,25 @@ def repeat(t: TorchContext, x: Imported, times: Sequence[SymInt]) -> Imported:
 
 @aten("repeat_interleave")
 def repeat_interleave(
-    t: TorchContext, x: Imported, times: SymInt | Imported, dim: int | None = None, **_: Any
-) -> Imported:
-    """Import the repetition of each element along a dimension."""
-    if isinstance(times, Imported) or dim is None:
-        raise UnsupportedFormError(
-            "repeat_interleave is supported only with an integer count and an explicit dim"
-        )
-    return _repeated(t, x, axis_of(dim, x.rank), as_expr(times), inner=True)
+    t: TorchContext, x: Imported, times: SymInt | Imported | None = None, dim: int | None = None,
+    **_: Any,
+) -> Imported:  # fmt: skip
+    """Import the repetition of each element along a dimension, or of a flat tensor.
+
+    Numbers of repetitions that are data determine the size, which PyTorch names. One operand alone
+    has the numbers of repetitions of the positions.
+    """
+    if times is None:
+        return repeated_positions(t, x, t.symbols.size(t.node.meta["val"].shape[0]))
+    if dim is None:
+        x, dim = reshape(t, x, (-1,)), 0
+    axis = axis_of(dim, x.rank)
+    x = x if x.rank else reshape(t, x, (1,))
+    if not isinstance(times, Imported):
+        return _repeated(t, x, axis, as_expr(times), inner=True)
+    counts = expand(t, reshape(t, times, (-1,)), (x.shape[axis],))
+    size = t.symbols.size(t.node.meta["val"].shape[axis])
+    return take(t, x, repeated_positions(t, counts, size), axis)
 
 
 def _repeated(t: TorchContext, x: Imported, axis: int, times: Expr, *, inner: bool) -> Imported:
