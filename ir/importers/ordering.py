@@ -6,6 +6,7 @@ from ..dtype import i64
 from ..graph.nodes import TensorInfo, Value
 from ..symbolic import Expr, as_expr, var
 from .emitter import Emitter
+from .formulas import Formula, positions
 from .onnx_context import OnnxContext, onnx_op
 from .shaping import permute, reshape
 from .tensors import Imported
@@ -65,6 +66,15 @@ def sized_nonzero(t: Emitter, x: Imported, count: Expr) -> Imported:
     """Return the indices of the elements that are not zero; there are ``count`` of them."""
     info = TensorInfo((count, as_expr(x.rank)), i64)
     return t.tensor(t.builder.match_cast(t.emit("nonzero", t.plain(x)), info, name="indices"))
+
+
+def repeated_positions(t: Emitter, times: Imported, size: Expr) -> Imported:
+    """Return each position as often as a number; the sum of the numbers is ``size``."""
+    ends = Formula(t, times).to(i64).call("cumsum", axis=0)
+    total = Formula(t, times).to(i64).sum(0).reshape(1)
+    t.builder.match_cast(t.plain(total.x), TensorInfo((as_expr(1),), i64, elements=(size,)))
+    ended = ends.unsqueeze(0) <= positions(t, size).unsqueeze(1)
+    return ended.to(i64).sum(1).x
 
 
 def _unique(t: Emitter, x: Imported, count: Expr) -> list[Imported]:

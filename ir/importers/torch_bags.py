@@ -11,11 +11,14 @@ from .elementwise import rounded_once
 from .formulas import Formula, number, positions, size_of
 from .shaping import expand
 from .tensors import Imported
-from .torch_context import TorchContext, aten
+from .torch_context import HANDLERS, TorchContext, aten
 from .unsupported import UnsupportedFormError
 
 _SUM: Final = 0
 _MEAN: Final = 1
+
+_MARGIN: Final = 1e-7
+"""PyTorch adds this to the norms that it divides by."""
 
 
 @aten("_embedding_bag", "_embedding_bag_forward_only")
@@ -65,6 +68,27 @@ def _combined(rows: Formula, bag: Formula, bags: Expr, mode: int) -> Formula:
     full = Formula(t, expand(t, bag.unsqueeze(1).x, rows.shape))
     form: dict[str, Any] = {"reduction": "max", "include_self": False, "axis": 0}
     return start.call("scatter_reduce", full, rows, **form)
+
+
+@aten("embedding_renorm")
+def embedding_renorm(
+    t: TorchContext, table: Imported, indices: Imported, largest: float, order: float
+) -> Imported:
+    """Import the table whose rows at indices are scaled down to a largest norm."""
+    at = Formula(t, indices).to(i64).reshape(-1)
+    count = table.shape[0]
+    start = Formula(t, t.uniform(0, (count,), i64))
+    ones = number(t, 1, i64).expand(at.shape[0])
+    used = start.call("index_add", at, ones, axis=0) > 0
+
+    def compute(rows: Imported) -> Imported:
+        norms = HANDLERS["linalg_vector_norm"](t, rows, order, 1)
+        size = Formula(t, norms)
+        long = used & (size > largest)
+        factor = long.choose(largest / (size + _MARGIN), 1.0, rows.dtype)
+        return (Formula(t, rows) * factor.unsqueeze(1)).x
+
+    return rounded_once(t, compute, table)
 
 
 @aten("segment_reduce")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from .torch_context import HANDLERS, handler_name
+from .torch_cross_entropy import cross_entropy_rules
+from .torch_norms import instance_norm_rules
 from .torch_recurrent import recurrent_rules
 from .torch_sizes import SIZE_FUNCTIONS
 
@@ -20,6 +22,9 @@ CONTROL: Final = {
 
 WRAPPERS: Final = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 """Operators that run a subgraph in another mode of PyTorch."""
+
+_NORMS: Final = ("aten.batch_norm.default", "aten.instance_norm.default")
+"""Operators whose schemas do not state that they change running statistics."""
 
 _ROUNDS: Final = 6
 """The depth of decompositions into operators that are decomposed again."""
@@ -44,7 +49,7 @@ def is_known(node: Any) -> bool:
 
 def changes_operand(node: Any) -> bool:
     """Return whether the function that a node calls writes an operand."""
-    if str(node.target) == "aten.batch_norm.default":  # its schema does not state this
+    if str(node.target) in _NORMS:
         return bool(node.args[5]) and node.args[3] is not None
     schema = getattr(node.target, "_schema", None)
     changes = schema is not None and schema.is_mutable
@@ -74,8 +79,13 @@ def decomposed(program: Any) -> Any:
 
 
 def _missing(program: Any) -> set[Any]:
-    """Return the functions without a handler that a program calls."""
-    return {n.target for n in calls_of(program) if not is_known(n)}
+    """Return the functions that a program calls and no handler imports."""
+    own = instance_norm_rules()
+    return {
+        n.target
+        for n in calls_of(program)
+        if not is_known(n) or (n.target in own and changes_operand(n))
+    }
 
 
 def _rules(targets: set[Any]) -> dict[Any, Callable[..., Any]]:
@@ -106,7 +116,7 @@ def _rule(target: Any) -> Callable[..., Any] | None:
     import torch.export  # optional: a user who imports a program has it
     from torch._decomp import decomposition_table  # pyright: ignore[reportUnknownVariableType]
 
-    own = recurrent_rules()
+    own = {**recurrent_rules(), **instance_norm_rules(), **cross_entropy_rules()}
     if target in own:
         return own[target]
     default: Any = torch.export.default_decompositions()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtype import i64
-from ..symbolic import as_expr
-from .elementwise import convert, elementwise
-from .shaping import concat, expand_dims, reshape
-from .tensors import Imported, Iota
+from ..symbolic import as_expr, const_value
+from .elementwise import convert
+from .formulas import Formula, number, positions
+from .shaping import concat
+from .tensors import Imported
 from .torch_context import TorchContext, aten
 from .unsupported import UnsupportedFormError
 
@@ -22,28 +23,27 @@ def histc(
     max: float = 0,  # noqa: A002
 ) -> Imported:
     """Import the numbers of elements in bins of equal width; elements out of range do not count."""
-    if not min < max:
-        raise UnsupportedFormError(
-            f"histc with the limits {min} and {max} is not supported; limits from the elements are "
-            "unknown until run time",
-            hint="pass min < max",
-        )
+    if min > max:
+        raise UnsupportedFormError(f"expected limits in order, got {min} and {max}")
     dtype = t.result_dtype()
-    flat = convert(t, reshape(t, x, (-1,)), dtype)
-    low, high, width = (t.number(v, dtype) for v in (min, max, max - min))
-    part = elementwise(t, "divide", [elementwise(t, "subtract", [flat, low]), width])
-    scaled = elementwise(t, "multiply", [part, t.number(bins, dtype)])
-    inside = elementwise(
-        t,
-        "logical_and",
-        [elementwise(t, "greater_equal", [flat, low]), elementwise(t, "less_equal", [flat, high])],
-    )
-    last = t.number(bins - 1, dtype)
-    column = elementwise(t, "minimum", [elementwise(t, "floor", [scaled]), last])
-    numbers = convert(t, Imported((as_expr(bins),), i64, known=Iota(0, as_expr(0))), dtype)
-    equal = elementwise(t, "equal", [expand_dims(t, column, (1,)), expand_dims(t, numbers, (0,))])
-    counted = elementwise(t, "logical_and", [equal, expand_dims(t, inside, (1,))])
-    return t.apply("sum", t.plain(convert(t, counted, dtype)), axes=(0,))
+    flat = Formula(t, x).reshape(-1).to(dtype)
+    low, high = (number(t, float(v), dtype) for v in (min, max))
+    width = number(t, float(max - min), dtype)
+    if min == max and const_value(flat.shape[0]) != 0:
+        low, high = _limits(flat)
+        width = high - low
+    scaled = (flat - low) / width * float(bins)
+    inside = (flat >= low) & (flat <= high)
+    column = scaled.apply("floor").minimum(float(bins - 1))
+    equal = column.unsqueeze(1).equal(positions(t, bins).to(dtype).unsqueeze(0))
+    return (equal & inside.unsqueeze(1)).to(dtype).sum(0).x
+
+
+def _limits(x: Formula) -> tuple[Formula, Formula]:
+    """Return the least and the greatest element, or numbers around them if they are equal."""
+    low, high = x.reduce("min", 0), x.reduce("max", 0)
+    margin = low.equal(high).choose(1.0, 0.0, x.dtype)
+    return low - margin, high + margin
 
 
 @aten("_grouped_mm", "transformers.grouped_mm_fallback")

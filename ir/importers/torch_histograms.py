@@ -11,7 +11,7 @@ from typing import Any
 
 from ..dtype import i64
 from ..symbolic import const_value, to_text
-from .formulas import Formula, number, positions
+from .formulas import Formula, number, positions, size_of
 from .tensors import Imported
 from .torch_context import TorchContext, aten
 from .unsupported import UnsupportedFormError
@@ -30,11 +30,16 @@ def _columns(t: TorchContext, x: Imported) -> list[Formula]:
 
 
 def _edges(t: TorchContext, x: Formula, bins: int, ends: Sequence[float] | None) -> Formula:
-    """Return the edges of bins of one width, from the least to the greatest element by default."""
-    if ends:
-        low, high = (number(t, float(v), x.dtype) for v in ends)
+    """Return the edges of bins of one width, from the least to the greatest element by default.
+
+    Without elements they are from 0 to 1.
+    """
+    if ends or const_value(x.shape[0]) == 0:
+        low, high = (number(t, float(v), x.dtype) for v in ends or (0, 1))
     else:
-        low, high = x.reduce("min", 0), x.reduce("max", 0)
+        empty = size_of(t, x.shape[0]).equal(0)
+        low = empty.choose(0.0, x.reduce("min", 0), x.dtype)
+        high = empty.choose(1.0, x.reduce("max", 0), x.dtype)
     equal = low.equal(high).choose(0.5, 0.0, x.dtype)
     low, high = low - equal, high + equal
     step = (high - low) / float(bins)

@@ -79,7 +79,7 @@ def cholesky_solve(
     upper: bool = False,  # noqa: FBT001, FBT002
 ) -> Imported:
     """Import the solution of ``A @ X = B`` by the Cholesky factor of ``A``."""
-    left, right, lead = _matched(t, factor, b)
+    left, right, lead = matched(t, factor, b)
     lower = of.transposed(t, left) if upper else left
     half = of.substituted(t, lower, right, upper=False)
     return unbatch(t, of.substituted(t, of.transposed(t, lower), half, upper=True), lead)
@@ -97,7 +97,7 @@ def cholesky_inverse(
     return cholesky_solve(t, one, factor, upper)
 
 
-def _matched(
+def matched(
     t: TorchContext, a: Imported, b: Imported
 ) -> tuple[Imported, Imported, tuple[Expr, ...]]:
     """Return two batches of matrices with broadcast batch dimensions, and these dimensions."""
@@ -114,7 +114,7 @@ def solve_triangular(
     """Import the solution for triangular matrices."""
     if not left:
         a, b = of.transposed(t, a), of.transposed(t, b)
-    one, other, lead = _matched(t, a, b)
+    one, other, lead = matched(t, a, b)
     found = of.substituted(t, one, other, upper=upper == left, unit=unitriangular)
     found = unbatch(t, found, lead)
     return found if left else of.transposed(t, found)
@@ -227,7 +227,7 @@ def lu_solve(
     if not left:
         found = lu_solve(t, factors, pivots, of.transposed(t, b), adjoint=not adjoint)
         return of.transposed(t, found)
-    one, other, lead = _matched(t, factors, b)
+    one, other, lead = matched(t, factors, b)
     spread = expand(t, pivots, (*lead, pivots.shape[-1]))
     order = _order(t, reshape(t, spread, (other.shape[0], pivots.shape[-1])), factors.shape[-2])
     sign = t.uniform(1, (other.shape[0],), factors.dtype)
@@ -251,7 +251,7 @@ def solve(
     # PyTorch returns the factors of the transposed matrix for a system from the right.
     matrix = a if left else of.transposed(t, a)
     right = right if left or vector else of.transposed(t, right)
-    one, other, lead = _matched(t, matrix, right)
+    one, other, lead = matched(t, matrix, right)
     found = unbatch(t, of.solved_by(t, of.lu(t, one), other), lead)
     found = found if left or vector else of.transposed(t, found)
     found = squeeze(t, found, (found.rank - 1,)) if vector else found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ..dtype import DType, f32, f64
@@ -20,14 +21,8 @@ def instance_norm(  # noqa: PLR0917  # the order of PyTorch
     mean: Imported | None, var: Imported | None, use_input_stats: bool, _momentum: float,  # noqa: FBT001
     eps: float, *_: bool,
 ) -> Imported:  # fmt: skip
-    """Import the normalization of each channel of each image."""
-    if mean is not None and var is not None:
-        if use_input_stats:
-            raise UnsupportedFormError(
-                "instance normalization in training mode with running statistics is not supported: "
-                "PyTorch exports it without their update",
-                hint="call model.eval() before the export",
-            )
+    """Import the normalization that changes no statistics; see `instance_norm_rules`."""
+    if mean is not None and var is not None and not use_input_stats:
         (found,) = batch_norm_of_running_statistics(t, x, weight, bias, mean, var, 0.0, eps)
         return found
     wide = convert(t, x, _accumulator(x.dtype))
@@ -178,3 +173,36 @@ def _running(t: TorchContext, old: Imported, new: Imported, momentum: float) -> 
         for x, f in ((old, 1 - momentum), (new, momentum))
     ]
     return convert(t, elementwise(t, "add", parts), old.dtype)
+
+
+def instance_norm_rules() -> dict[Any, Callable[..., Any]]:
+    """Return the definition of instance normalization that changes running statistics.
+
+    PyTorch exports the operator without their changes.
+    """
+    import torch
+
+    return {torch.ops.aten.instance_norm.default: _instance_norm}
+
+
+def _instance_norm(  # noqa: PLR0917  # the order of PyTorch
+    x: Any, weight: Any, bias: Any, mean: Any, var: Any, use_input_stats: bool, momentum: float,  # noqa: FBT001
+    eps: float, _cudnn: bool,  # noqa: FBT001
+) -> Any:  # fmt: skip
+    """Return the normalized images in operators of PyTorch, and update running statistics."""
+    import torch
+
+    axes, ones = list(range(2, x.dim())), [1] * (x.dim() - 2)
+    wide = x if x.dtype == torch.float64 else x.to(torch.float32)
+    center, spread = mean, var
+    if use_input_stats or mean is None:
+        spread, center = torch.var_mean(wide, axes, correction=0)
+        if mean is not None:
+            sample = torch.var(wide, axes, correction=1)
+            for old, new in ((mean, center), (var, sample)):
+                old.copy_((1 - momentum) * old + momentum * new.mean(0))
+    center, spread = (v.reshape(-1, x.shape[1], *ones).to(wide.dtype) for v in (center, spread))
+    found = (wide - center) * torch.rsqrt(spread + eps)
+    found = found if weight is None else found * weight.reshape(-1, *ones)
+    found = found if bias is None else found + bias.reshape(-1, *ones)
+    return found.to(x.dtype)

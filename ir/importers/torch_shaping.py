@@ -7,9 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtype import f64, i64
-from ..symbolic import Expr, SymInt, as_expr, const_value, eq, is_proved, maximum, minimum, to_text
+from ..symbolic import (
+    Expr,
+    SymInt,
+    as_expr,
+    const_value,
+    eq,
+    is_proved,
+    maximum,
+    minimum,
+    product,
+    to_text,
+)
 from .elementwise import convert, elementwise
 from .indexing import gather, index, select, take
+from .ordering import repeated_positions
 from .shaping import (
     axis_of,
     clamped,
@@ -74,7 +86,8 @@ def transpose(t: TorchContext, x: Imported, first: int, second: int) -> Imported
     """Import the exchange of two dimensions."""
     axes = list(range(x.rank))
     a, b = axis_of(first, x.rank), axis_of(second, x.rank)
-    axes[a], axes[b] = b, a
+    if axes:  # a scalar has the dimension 0 only
+        axes[a], axes[b] = b, a
     return permute(t, x, axes)
 
 
@@ -132,6 +145,8 @@ def squeeze_(t: TorchContext, x: Imported, axes: int | Sequence[int] | None = No
     """
     given = range(x.rank) if axes is None else (axes,) if isinstance(axes, int) else axes
     wanted = [axis_of(a, x.rank) for a in given]
+    if not x.rank:
+        return x
     return squeeze(t, x, [a for a in wanted if _was_one(t, x.shape[a])])
 
 
@@ -166,14 +181,25 @@ def repeat(t: TorchContext, x: Imported, times: Sequence[SymInt]) -> Imported:
 
 @aten("repeat_interleave")
 def repeat_interleave(
-    t: TorchContext, x: Imported, times: SymInt | Imported, dim: int | None = None, **_: Any
-) -> Imported:
-    """Import the repetition of each element along a dimension."""
-    if isinstance(times, Imported) or dim is None:
-        raise UnsupportedFormError(
-            "repeat_interleave is supported only with an integer count and an explicit dim"
-        )
-    return _repeated(t, x, axis_of(dim, x.rank), as_expr(times), inner=True)
+    t: TorchContext, x: Imported, times: SymInt | Imported | None = None, dim: int | None = None,
+    **_: Any,
+) -> Imported:  # fmt: skip
+    """Import the repetition of each element along a dimension, or of a flat tensor.
+
+    Numbers of repetitions that are data determine the size, which PyTorch names. One operand alone
+    has the numbers of repetitions of the positions.
+    """
+    if times is None:
+        return repeated_positions(t, x, t.symbols.size(t.node.meta["val"].shape[0]))
+    if dim is None:
+        x, dim = reshape(t, x, (-1,)), 0
+    axis = axis_of(dim, x.rank)
+    x = x if x.rank else reshape(t, x, (1,))
+    if not isinstance(times, Imported):
+        return _repeated(t, x, axis, as_expr(times), inner=True)
+    counts = expand(t, reshape(t, times, (-1,)), (x.shape[axis],))
+    size = t.symbols.size(t.node.meta["val"].shape[axis])
+    return take(t, x, repeated_positions(t, counts, size), axis)
 
 
 def _repeated(t: TorchContext, x: Imported, axis: int, times: Expr, *, inner: bool) -> Imported:
@@ -298,7 +324,8 @@ def stack(t: TorchContext, parts: Sequence[Imported], dim: int = 0) -> Imported:
 
 
 @aten("full", "new_full", "full_like", "zeros", "new_zeros", "zeros_like", "ones", "new_ones",
-      "ones_like", "empty", "empty_like", "new_empty", "scalar_tensor")  # fmt: skip
+      "ones_like", "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty",
+      "new_empty_strided", "scalar_tensor")  # fmt: skip
 def filled(t: TorchContext, *args: Any, **_: Any) -> Imported:
     """Import a tensor filled with one number; an uninitialized tensor is filled with zeros."""
     name = t.operator
@@ -309,6 +336,17 @@ def filled(t: TorchContext, *args: Any, **_: Any) -> Imported:
     if isinstance(value, Expr):
         return expand(t, convert(t, t.number(value, i64), dtype), shape)
     return t.uniform(value, shape, dtype)
+
+
+@aten("resize", "resize_as")
+def resize(t: TorchContext, x: Imported, sizes: Sequence[SymInt] | Imported, **_: Any) -> Imported:
+    """Import the first elements in another shape; elements that PyTorch does not set are zeros."""
+    shape = sizes.shape if isinstance(sizes, Imported) else t.dims(sizes)
+    flat, wanted = reshape(t, x, (-1,)), product(shape)
+    more = maximum(wanted - flat.shape[0], 0)
+    if const_value(more) != 0:
+        flat = concat(t, [flat, t.uniform(0, (more,), x.dtype)], 0)
+    return reshape(t, slice_exact(t, flat, 0, (as_expr(0), wanted)), shape)
 
 
 @aten("arange")

@@ -52,14 +52,32 @@ def _of_eigen(made: Any) -> list[torch.Tensor]:
     return [(vectors * values[..., None, :]) @ vectors.mH, values, vectors.mH @ vectors]
 
 
-DETERMINED: dict[str, Callable[[Any], list[torch.Tensor]]] = {
-    "svd": lambda made: _of_singular(made, transposed=False),
-    "svd_lowrank": lambda made: _of_singular(made, transposed=False),
-    "pca_lowrank": lambda made: _of_singular(made, transposed=False),
-    "linalg.svd": lambda made: _of_singular(made, transposed=True),
-    "linalg.eigh": _of_eigen,
+def _ordered(values: torch.Tensor) -> list[torch.Tensor]:
+    """Return the parts of eigenvalues in an order that their positions do not change."""
+    square = values * values
+    parts = (values.real, values.imag, square.real, square.imag)
+    return [part.sort(-1).values for part in parts]
+
+
+def _of_matrix(made: Any, matrix: torch.Tensor) -> list[torch.Tensor]:
+    """Return ordered eigenvalues, the residual of the eigenvectors, and their lengths."""
+    values, vectors = made
+    right = vectors * values[..., None, :]
+    rest = [matrix @ v - r for v, r in ((vectors.real, right.real), (vectors.imag, right.imag))]
+    return [*_ordered(values), *rest, vectors.abs().square().sum(-2)]
+
+
+DETERMINED: dict[str, Callable[[Any, Any], list[torch.Tensor]]] = {
+    "svd": lambda made, _: _of_singular(made, transposed=False),
+    "svd_lowrank": lambda made, _: _of_singular(made, transposed=False),
+    "pca_lowrank": lambda made, _: _of_singular(made, transposed=False),
+    "linalg.svd": lambda made, _: _of_singular(made, transposed=True),
+    "linalg.eigh": lambda made, _: _of_eigen(made),
+    "linalg.eig": _of_matrix,
+    "linalg.eigvals": lambda made, _: _ordered(made),
 }
-"""The compared functions of results whose vectors have any signs, or any basis of a space."""
+"""The compared functions of results, and the first operand, whose vectors have any signs, or any
+basis of a space, or whose eigenvalues have any order."""
 
 
 def function_of(info: Any) -> Callable[..., Any]:
@@ -67,7 +85,7 @@ def function_of(info: Any) -> Callable[..., Any]:
     determined = DETERMINED.get(info.name)
     if determined is None:
         return info.op
-    return lambda *args, **options: determined(info.op(*args, **options))
+    return lambda x, *args, **options: determined(info.op(x, *args, **options), x)
 
 
 def names(info: Any) -> str:

@@ -73,9 +73,9 @@ def test_the_signs_of_singular_vectors_are_not_compared() -> None:
 
     class Given:
         def __init__(self, made: Any) -> None:
-            self.name, self.op = info.name, lambda: made
+            self.name, self.op = info.name, lambda _: made
 
-    found = {name: function_of(Given(made))() for name, made in known.items()}
+    found = {name: function_of(Given(made))(x) for name, made in known.items()}
     same = {
         name: all(torch.allclose(a, b, atol=1e-5) for a, b in zip(f, found["right"], strict=True))
         for name, f in found.items()
@@ -85,6 +85,6 @@ def test_the_signs_of_singular_vectors_are_not_compared() -> None:
 
 
 def test_an_unsupported_operator_is_named() -> None:
-    found = check("linalg.eig", 1)
+    found = check("special.airy_ai", 1)
     assert found["status"] == "unsupported"
-    assert found["operators"] == ["linalg_eig.default"]
+    assert found["operators"] == ["special_airy_ai.default"]

@@ -165,3 +165,38 @@ def test_onnx_unique(ordered: int) -> None:
     assert np.array_equal(x[first], values)
     assert values.tolist() == ([1, 2, 3, 4] if ordered else [2, 1, 3, 4])
     assert counts.tolist() == ([2, 1, 2, 1] if ordered else [1, 2, 2, 1])
+
+
+class Repeated(torch.nn.Module):
+    """Rows, columns, and positions, as often as numbers that are inputs."""
+
+    def forward(self, x: torch.Tensor, times: torch.Tensor) -> Any:
+        return (
+            x.repeat_interleave(times, dim=0),
+            x.repeat_interleave(times[:1], dim=1),
+            torch.repeat_interleave(times),
+            x.repeat_interleave(2),
+            x.sum().repeat_interleave(3),
+        )
+
+
+def test_repetitions_by_data() -> None:
+    model, times = Repeated(), torch.tensor([2, 0, 3])
+    rows = torch.export.Dim("rows", min=2)
+    module = exported(model, torch.randn(3, 4), times, dims=({0: rows}, {0: rows}))
+    compare(
+        module, model, [torch.randn(3, 4), times], [torch.randn(2, 4), torch.tensor([0, 0])],
+        [torch.randn(5, 4), torch.tensor([1, 4, 0, 2, 1])],
+    )  # fmt: skip
+
+
+def test_repetitions_with_a_stated_size() -> None:
+    class Stated(torch.nn.Module):
+        def forward(self, x: torch.Tensor, times: torch.Tensor) -> Any:
+            return x.repeat_interleave(times, dim=0, output_size=5)
+
+    x, times = torch.randn(3, 4), torch.tensor([2, 0, 3])
+    module = exported(Stated(), x, times, dims=None)
+    compare(module, Stated(), [x, times], [x, torch.tensor([5, 0, 0])])
+    with pytest.raises(tw.TilewrightError):
+        run_graph(module, [x.numpy(), np.array([1, 0, 0])])

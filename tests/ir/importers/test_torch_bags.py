@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional
@@ -56,6 +57,36 @@ def test_the_other_results_of_bags_are_rejected_by_name() -> None:
     program = torch.export.export(Sizes(), (torch.tensor([0, 2, 4]),))
     with pytest.raises(UnsupportedOperatorsError, match="the bags of the indices"):
         tw.from_exported_program(program)
+
+
+@pytest.mark.parametrize("order", [2.0, 1.0, 0.5])
+def test_rows_with_a_largest_norm(order: float) -> None:
+    def function(table: Any, at: Any) -> list[Any]:
+        return [torch.ops.aten.embedding_renorm.default(table, at, 0.9, order)]
+
+    count, rows = torch.export.Dim("count"), torch.export.Dim("rows")
+    larger = torch.arange(21.0).reshape(7, 3) / 30
+    same_as_pytorch(
+        function, TABLE, torch.tensor([0, 2, 4, 4]), dynamic=[{0: rows}, {0: count}],
+        others=[(TABLE, torch.tensor([], dtype=torch.long)), (larger, torch.arange(7))],
+    )  # fmt: skip
+
+
+def test_a_table_with_a_largest_norm_is_changed() -> None:
+    class Lookup(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = torch.nn.Embedding.from_pretrained(TABLE.clone(), max_norm=0.9)
+
+        def forward(self, at: Any) -> Any:
+            return self.table(at)
+
+    model, at = Lookup(), torch.tensor([[0, 3], [3, 1]])
+    run: Any = tw.compile(tw.from_exported_program(torch.export.export(model, (at,))))
+    expected = model(at)
+    np.testing.assert_allclose(run(at.numpy()), expected, rtol=1e-6)
+    (changed,) = run.state.values()
+    np.testing.assert_allclose(changed, model.table.weight.detach(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod"])

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from tilewright.codegen import compile
-from tilewright.errors import UnsupportedOperatorsError
 from tilewright.ir.importers import from_exported_program
 from tilewright.ir.interpreter.graph import run_graph
 
@@ -40,9 +39,18 @@ def test_histograms(limits: tuple[int, float, float]) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
-def test_a_histogram_between_the_extremes_of_its_elements_is_refused() -> None:
-    with pytest.raises(UnsupportedOperatorsError, match="limits from the elements"):
-        imported(lambda x: torch.histc(x, bins=3), torch.zeros(7))
+@pytest.mark.parametrize("limit", [0.0, 2.0])
+def test_a_histogram_between_the_extremes_of_its_elements(limit: float) -> None:
+    module = imported(lambda x: torch.histc(x, 3, limit, limit), torch.zeros(7))
+    for x in (torch.tensor([1.0, 4, 2, 3.5]), torch.full((3,), 5.0), torch.randn(40)):
+        (found,) = run_graph(module, [x.numpy()])
+        np.testing.assert_array_equal(found, torch.histc(x, 3, limit, limit).numpy())
+
+
+def test_a_histogram_of_no_elements() -> None:
+    module = imported(lambda x: torch.histc(x, bins=3), torch.zeros(0))
+    (found,) = run_graph(module, [np.zeros(0, np.float32)])
+    np.testing.assert_array_equal(found, np.zeros(3, np.float32))
 
 
 @pytest.mark.parametrize("ends", [(0, 2, 5), (0, 0, 0), (5, 5, 5), (1, 4, 4)])

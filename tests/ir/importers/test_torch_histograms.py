@@ -34,3 +34,11 @@ def test_histograms_over_two_coordinates() -> None:
         return [counted.hist, *counted.bin_edges, weighted.hist, torch.histogramdd(x, edges).hist]
 
     same_as_pytorch(function, torch.randn(30, 2, generator=GENERATOR))
+
+
+def test_histograms_of_no_elements() -> None:
+    def function(x: Any) -> list[Any]:
+        return [*torch.histogram(x, 3), *torch.histogram(x, 2, range=(-1.0, 2.0))]
+
+    same_as_pytorch(function, torch.zeros(0))
+    same_as_pytorch(lambda x: [torch.histogramdd(x, [2, 3]).hist], torch.zeros(0, 2))

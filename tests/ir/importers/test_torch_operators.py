@@ -18,6 +18,7 @@ from tilewright.ir.interpreter.graph import run_graph
 from tilewright.ir.loop.element_functions import named
 
 from tests.amounts import amount
+from tests.ir.importers.exported import same_as_pytorch
 
 F: Any = functional
 
@@ -264,6 +265,9 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
         + x.sum().index_copy(0, i[0, :1] * 0, x.min())
         + x.sum().index_add(0, i[0, :1] * 0, x.min(), alpha=2)
     ),
+    "dimensions of a number": lambda x, _: (
+        x.sum().squeeze(0) + x.sum().squeeze((0,)) + x.sum().transpose(0, -1) + x.sum().squeeze()
+    ),
     "parts of real numbers": lambda x, _: x.angle() + torch.real(x),
     "extremes of a number": lambda x, _: x.sum().max(0)[0] + x.sum().min(0)[1],
     "norms": lambda x, _: F.normalize(x) + torch.linalg.vector_norm(x, ord=1),
@@ -497,3 +501,35 @@ def test_rotations_of_dimensions_of_any_size_equal_pytorch(axes: tuple[int, ...]
         (found,) = run_graph(module, [x])
         wanted = torch.roll(torch.from_numpy(x), shifts, axes).numpy()
         np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+def test_the_first_elements_in_another_shape_equal_pytorch() -> None:
+    aten = torch.ops.aten
+
+    def function(x: Any, other: Any) -> list[Any]:
+        sizes = ((2, 3), (), (4, 6), (0, 2))
+        return [aten.resize_as.default(x, other), *(aten.resize.default(x, s) for s in sizes)]
+
+    same_as_pytorch(function, torch.arange(24.0).reshape(4, 6), torch.zeros(5, 2))
+
+
+def test_elements_after_the_last_one_are_zeros() -> None:
+    class Larger(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.ops.aten.resize.default(x, (2, 3))
+
+    module = from_exported_program(torch.export.export(Larger(), (torch.ones(4),)))
+    (found,) = run_graph(module, [np.ones(4, np.float32)])
+    assert found.tolist() == [[1, 1, 1], [1, 0, 0]]
+
+
+def test_tensors_with_strides_equal_pytorch() -> None:
+    def function(x: Any) -> list[Any]:
+        made = (
+            x.new_empty_strided((4, 6), (1, 9)),
+            torch.empty_permuted((4, 6), (1, 0)),
+            torch.empty_strided((4, 6), (8, 1)),
+        )
+        return [m.copy_(x) for m in made]
+
+    same_as_pytorch(function, torch.arange(24.0).reshape(4, 6))

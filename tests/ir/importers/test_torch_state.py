@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from tilewright.codegen import compile
-from tilewright.errors import UnsupportedOperatorsError
 from tilewright.ir.graph.nodes import GraphFunc, TensorInfo
 from tilewright.ir.importers import from_exported_program
 from tilewright.ir.importers.torch_program import UnsupportedInputError
@@ -470,8 +469,30 @@ def test_a_change_of_a_tensor_that_is_not_a_buffer_is_rejected() -> None:
         from_exported_program(program)
 
 
-def test_running_statistics_that_pytorch_does_not_return_are_rejected() -> None:
-    """PyTorch exports instance normalization without the update of its statistics."""
-    model = torch.nn.InstanceNorm1d(3, track_running_stats=True).train()
-    with pytest.raises(UnsupportedOperatorsError, match="instance_norm"):
-        from_exported_program(export(model, torch.ones(2, 3, 4)))
+@pytest.mark.parametrize("batch", [2, 3])
+def test_instance_normalization_updates_its_statistics(batch: int) -> None:
+    """PyTorch exports the operator without the update."""
+    model = torch.nn.InstanceNorm1d(3, affine=True, track_running_stats=True, momentum=0.3).train()
+    exe = compile(from_exported_program(export(copy.deepcopy(model), torch.ones(batch, 3, 4))))
+    for seed in range(CALLS):
+        x = torch.randn(batch, 3, 4, generator=torch.Generator().manual_seed(seed)) * 3 + 1
+        with torch.no_grad():
+            expected = model(x)
+        np.testing.assert_allclose(exe(x.numpy()), expected, rtol=1e-5, atol=1e-5)
+    for name in ("running_mean", "running_var"):
+        np.testing.assert_allclose(exe.state[name], getattr(model, name), rtol=1e-5)
+
+
+def test_instance_normalization_in_both_modes_in_one_program() -> None:
+    mean, var, weight = torch.zeros(3), torch.ones(3), torch.arange(3.0)
+
+    def forward(m: Any, x: Any) -> Any:
+        norm = torch.nn.functional.instance_norm
+        first = norm(x, m.mean, m.var, weight, momentum=0.5)
+        return first, norm(x, m.mean, m.var, use_input_stats=False), norm(x, bias=weight)
+
+    model = Holder(forward, mean=mean, var=var)
+    exe = compile(from_exported_program(export(copy.deepcopy(model), torch.ones(2, 3, 4))))
+    x = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1)) * 2
+    for have, want in zip(exe(x.numpy()), model(x), strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
