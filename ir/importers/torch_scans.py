@@ -71,6 +71,7 @@ def scan_operator(
 
     moved = [x.movedim(axis, 0) for x in leaves]
     moved = [x.flip(0) for x in moved] if reverse else moved
-    made: list[Any] = list(associative_scan_op(combine, moved, ()))
+    run: Any = associative_scan_op
+    made = [*run(combine, moved, ())]
     made = [x.flip(0) for x in made] if reverse else made
     return pytree.tree_unflatten([x.movedim(0, axis) for x in made], spec)

@@ -98,6 +98,13 @@ def test_a_model_that_onnx_cannot_express_is_not_a_test() -> None:
     assert "linalg_eig" in found.reason
 
 
+def test_a_model_that_is_exported_to_onnx_as_another_is_not_a_test() -> None:
+    with torch.no_grad():
+        found = checked(models()["gin_mean"], "onnx")
+    assert found.status == "unreachable"
+    assert found.reason.startswith("ONNX Runtime, too, is wrong (edges 12, nodes 5): result 0: ")
+
+
 def test_cpu_time_includes_that_of_the_workers() -> None:
     default_pool().run(CompileJob("f", "define void @f() { ret void }", Target("cpu")))
     workers = [w.pid for w in default_pool().workers if w.pid is not None]
