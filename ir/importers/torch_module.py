@@ -17,6 +17,7 @@ from ..module import CALL_ATTRIBUTE, Module
 from .torch_call import Fixed, call_of, is_fixed_value
 from .torch_program import from_exported_program
 from .torch_recurrent import recurrent_layers_as_scans
+from .torch_scans import scans_as_operators
 
 Dynamic: TypeAlias = "Mapping[str, Any] | Literal['auto'] | None"
 """The dynamic dimensions of the arguments, by parameter name."""
@@ -333,7 +334,7 @@ def _exported(owner: Any, example: _Example, shapes: Any, *, strict: bool) -> An
 
     for _ in range(_ATTEMPTS):
         try:
-            with recurrent_layers_as_scans():
+            with recurrent_layers_as_scans(), scans_as_operators():
                 return torch.export.export(
                     owner, example.args, example.named, dynamic_shapes=shapes, strict=strict
                 )

@@ -5,15 +5,21 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import os
 import time
 import warnings
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import numpy as np
 import torch
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import tilewright as tw
+from tilewright.codegen.build.worker_pool import default_pool
 from tilewright.codegen.sandbox.shared_programs import require_shared
 from tilewright.errors import TilewrightError, UnsupportedOperatorsError
 from tilewright.ir.graph.nodes import CallDPSLibrary
@@ -26,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Status = Literal["pass", "unsupported", "unreachable", "wrong", "error"]
+Source = Literal["torch", "onnx"]
+"""The format from which a model is imported: a program of ``torch.export``, or an ONNX file."""
 
 ORDERS: Final = 8
 """How much larger than PyTorch's own rounding error a result may be wrong.
@@ -64,6 +72,8 @@ class Result:
         The number of calls of operators in the exported program.
     compile : float
         The time of ``tw.compile`` in seconds, without a cache.
+    cpu : float
+        The CPU time of ``tw.compile`` and its two worker processes in seconds.
     error : float
         The largest difference from PyTorch, as a fraction of the bound.
     calls : list of str
@@ -74,22 +84,28 @@ class Result:
     reason: str = ""
     nodes: int = 0
     compile: float = 0.0
+    cpu: float = 0.0
     error: float = 0.0
     calls: list[str] = field(default_factory=list)
     operators: list[str] = field(default_factory=list)
 
 
-def check(name: str) -> dict[str, Any]:
-    """Check one model, and return the result as JSON."""
+class OnnxExportError(Exception):
+    """A model that PyTorch does not export to ONNX."""
+
+
+def check(name: str, source: Source = "torch") -> dict[str, Any]:
+    """Check one model in a process of its own, and return the result as JSON."""
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    with warnings.catch_warnings(), torch.no_grad():
+    with warnings.catch_warnings(), torch.no_grad(), TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
-        return asdict(checked(models()[name]))
+        os.environ["TILEWRIGHT_CACHE"] = folder
+        return asdict(checked(models()[name], source))
 
 
-def checked(model: Model) -> Result:
+def checked(model: Model, source: Source = "torch") -> Result:
     """Check one model."""
     try:
         module = randomize(model.make())
@@ -98,12 +114,18 @@ def checked(model: Model) -> Result:
         return Result("unreachable", f"PyTorch: {text(error)}")
     if defect := _untested(expected):
         return Result("unreachable", defect)
-    start = time.perf_counter()
+    exported = None
     try:
-        imported = tw.from_torch(module, (), kwargs=model.arguments(0), dynamic=model.dynamic())
-        start = time.perf_counter()
+        if source == "onnx":
+            exported = _exported(module, model)
+            imported = tw.from_onnx(exported)
+        else:
+            imported = tw.from_torch(module, (), model.arguments(0), dynamic=model.dynamic())
+        start, work = time.perf_counter(), cpu_seconds()
         executable: Any = tw.compile(imported, target="cpu")
-        seconds = round(time.perf_counter() - start, 1)
+        seconds, work = time.perf_counter() - start, cpu_seconds() - work
+    except OnnxExportError as error:
+        return Result("unreachable", f"ONNX: {text(_origin(error))}")
     except UnsupportedOperatorsError as error:
         uses: Any = error.details["operators"]
         operators = sorted({u["operator"].removeprefix("aten.") for u in uses})
@@ -118,14 +140,63 @@ def checked(model: Model) -> Result:
     require_shared(
         (b.right.symbol for b in bindings if isinstance(b.right, CallDPSLibrary)), model.name
     )
-    found = _compared(model, module, executable, expected)
-    found.nodes, found.compile = len(bindings), seconds
+    exact = exact_results(module, model)
+    found = _compared(model, executable, expected, exact)
+    if found.status in ("wrong", "error") and exported is not None:
+        other = _compared(model, _runtime(exported), expected, exact)
+        if other.status != "pass":
+            return Result("unreachable", f"ONNX Runtime, too, is {other.status} {other.reason}")
+    found.nodes, found.compile, found.cpu = len(bindings), round(seconds, 1), round(work, 1)
     return found
 
 
-def _compared(model: Model, module: Any, executable: Any, expected: list[Any]) -> Result:
+def _exported(module: torch.nn.Module, model: Model) -> Any:
+    """Export a model to ONNX with dynamic dimensions."""
+    try:
+        program = torch.onnx.export(
+            module,
+            kwargs=model.arguments(0),
+            dynamic_shapes=model.dynamic(),
+            dynamo=True,
+            verbose=False,
+        )
+    except Exception as error:
+        raise OnnxExportError from error
+    if program is None:
+        raise OnnxExportError("the exporter returned no program")
+    return program.model_proto
+
+
+def _runtime(exported: Any) -> Any:
+    """Return a function that runs an exported model by ONNX Runtime.
+
+    Where it is wrong like Tilewright, the exporter wrote another function than that of the module:
+    the mean of ``scatter_reduce``, for example, becomes a scatter without a reduction.
+    """
+
+    def run(**arguments: torch.Tensor) -> Any:
+        import onnxruntime
+
+        session = onnxruntime.InferenceSession(exported.SerializeToString())
+        return session.run(None, {n: x.numpy() for n, x in arguments.items()})
+
+    return run
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of the shared compile workers."""
+    total = time.process_time()
+    for worker in default_pool().workers:
+        if worker.pid is not None:
+            words = Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()
+            total += (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def _compared(
+    model: Model, executable: Any, expected: list[Any], exact: list[list[torch.Tensor]] | None
+) -> Result:
     result = Result("pass")
-    exact = _exact(module, model)
     for k in range(CALLS):
         sizes = ", ".join(f"{n} {v}" for n, v in model.shapes(k).items())
         try:
@@ -186,6 +257,7 @@ def _excess(have: torch.Tensor, want: torch.Tensor, wide: torch.Tensor | None) -
 def tensors(made: Any) -> list[torch.Tensor]:
     """Return the tensors in a result, in order."""
     leaves = pytree.tree_leaves(dict(made) if hasattr(made, "to_tuple") else made)
+    leaves = [torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in leaves]
     return [x.detach() for x in leaves if isinstance(x, torch.Tensor)]
 
 
@@ -193,16 +265,32 @@ def _run(module: Any, arguments: dict[str, torch.Tensor]) -> list[torch.Tensor]:
     return [x.clone() for x in tensors(module(**arguments))]
 
 
-def _exact(module: torch.nn.Module, model: Model) -> list[list[torch.Tensor]] | None:
+class _Wide(TorchDispatchMode):
+    """Operators with float64 results where the code of a model asks for float32.
+
+    Embeddings of time steps, for example, multiply a frequency by up to 999 in float32, also if
+    all tensors are in float64, so a frequency with another last bit changes the result by far more
+    than the rounding of the other operators.
+    """
+
+    def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = {} if kwargs is None else kwargs
+        wide = {n: torch.float64 if v is torch.float32 else v for n, v in given.items()}
+        return func(*args, **wide)
+
+
+def exact_results(module: torch.nn.Module, model: Model) -> list[list[torch.Tensor]] | None:
     """Return the results in float64, or None if PyTorch cannot run the module so."""
     default = torch.get_default_dtype()
     try:
         torch.set_default_dtype(torch.float64)
         wide = copy.deepcopy(module).double()  # the program shares the weights of the module
-        return [
-            _run(wide, {n: x.double() if x.is_floating_point() else x for n, x in given.items()})
+        calls = [
+            {n: x.double() if x.is_floating_point() else x for n, x in given.items()}
             for given in map(model.arguments, range(CALLS))
         ]
+        with _Wide():
+            return [_run(wide, given) for given in calls]
     except Exception:  # noqa: BLE001 - PyTorch has no common class of errors
         return None
     finally:
@@ -219,6 +307,11 @@ def _untested(expected: list[list[torch.Tensor]]) -> str:
     if floats and not any(float(x.std()) > 0 for x in floats):
         return "the results of PyTorch are constant"
     return ""
+
+
+def _origin(error: BaseException) -> BaseException:
+    """Return the first of a chain of errors, which states the reason."""
+    return error if error.__cause__ is None else _origin(error.__cause__)
 
 
 def text(error: BaseException) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
+
+from tilewright import Target
+from tilewright.codegen.build.worker_pool import CompileJob, default_pool
 
 from tests.suites import models as suite
 from tests.suites.model_catalog.catalog import models
 from tests.suites.model_catalog.packages import available
 from tests.suites.model_catalog.rows import CALLS, Model
-from tests.suites.model_check import checked, difference
+from tests.suites.model_check import Source, checked, cpu_seconds, difference, exact_results
 from tests.suites.records import read, write
 
 if TYPE_CHECKING:
@@ -21,29 +25,28 @@ if TYPE_CHECKING:
 PREFIX = ("deepfm", "dcn", "gcn", "gru")
 
 
-@pytest.fixture(scope="module")
-def committed() -> dict[str, Any]:
-    return read(suite.RESULTS)
-
-
+@pytest.mark.parametrize("source", suite.RESULTS)
 @pytest.mark.parametrize("name", PREFIX)
-def test_a_few_models_pass(name: str) -> None:
+def test_a_few_models_pass(name: str, source: Source) -> None:
     with torch.no_grad():
-        found = checked(models()[name])
+        found = checked(models()[name], source)
     assert (found.status, found.reason) == ("pass", "")
     assert len(found.calls) == CALLS
     assert len(set(found.calls)) == CALLS
     assert 0 < found.error <= 1
 
 
-def test_committed_results_have_no_defect(committed: dict[str, Any]) -> None:
+@pytest.mark.parametrize("source", suite.RESULTS)
+def test_committed_results_have_no_defect(source: Source) -> None:
+    committed = read(suite.RESULTS[source])
     assert set(committed) <= set(models())
     assert [n for n, r in committed.items() if r["status"] in suite.DEFECTS] == []
 
 
-def test_the_committed_page_is_that_of_the_results(committed: dict[str, Any]) -> None:
-    written = suite.RESULTS.with_suffix(".md").read_text().splitlines()
-    made = suite.page(committed).splitlines()
+@pytest.mark.parametrize("source", suite.RESULTS)
+def test_the_committed_page_is_that_of_the_results(source: Source) -> None:
+    written = suite.RESULTS[source].with_suffix(".md").read_text().splitlines()
+    made = suite.page(read(suite.RESULTS[source]), source).splitlines()
     machine = next(k for k, line in enumerate(made) if " models: " in line)
     assert written[:machine] == made[:machine]
     assert written[machine + 1 :] == made[machine + 1 :]
@@ -88,6 +91,27 @@ def test_a_wrong_result_and_an_unsupported_operator_are_reported() -> None:
         assert (found.status, found.reason[: len(reason)]) == (status, reason)
 
 
+def test_a_model_that_onnx_cannot_express_is_not_a_test() -> None:
+    found = checked(Model("x", "x", Opaque, {"x": "f batch 3"}), "onnx")
+    assert found.status == "unreachable"
+    assert found.reason.startswith("ONNX: ")
+    assert "linalg_eig" in found.reason
+
+
+def test_a_model_that_is_exported_to_onnx_as_another_is_not_a_test() -> None:
+    with torch.no_grad():
+        found = checked(models()["gin_mean"], "onnx")
+    assert found.status == "unreachable"
+    assert found.reason.startswith("ONNX Runtime, too, is wrong (edges 12, nodes 5): result 0: ")
+
+
+def test_cpu_time_includes_that_of_the_workers() -> None:
+    default_pool().run(CompileJob("f", "define void @f() { ret void }", Target("cpu")))
+    workers = [w.pid for w in default_pool().workers if w.pid is not None]
+    assert workers
+    assert cpu_seconds() > time.process_time() + 0.01
+
+
 def test_a_model_with_constant_results_is_not_a_test() -> None:
     found = checked(Model("x", "x", lambda: torch.nn.Threshold(9.0, 1.0), {"input": "f batch 3"}))
     assert (found.status, found.reason) == ("unreachable", "the results of PyTorch are constant")
@@ -112,6 +136,23 @@ def test_a_float64_result_of_another_function_is_not_the_exact_one() -> None:
     assert difference([want], [want], [want.double() + 1]) == ("", 0.0)
 
 
+class Narrow(torch.nn.Module):
+    """A module that computes in float32, whatever the dtype of its argument."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.float() * torch.arange(1, 4, dtype=torch.float32).reciprocal()
+
+
+def test_the_exact_result_is_in_float64_where_the_code_asks_for_float32() -> None:
+    model = Model("x", "x", Narrow, {"x": "f batch 3"})
+    found = exact_results(Narrow(), model)
+    assert found is not None
+    for call, (made,) in enumerate(found):
+        x = model.arguments(call)["x"].double()
+        assert made.dtype == torch.float64
+        assert torch.equal(made, x * torch.arange(1, 4, dtype=torch.float64).reciprocal())
+
+
 def test_a_run_resumes_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "models.json"
     write(file, {"dcn": {"status": "unsupported", "operators": ["abs.default"], "reason": "x"}})
@@ -131,7 +172,7 @@ def test_a_crash_is_a_defect(
 
     from tests.suites import model_check
 
-    monkeypatch.setattr(model_check, "check", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+    monkeypatch.setattr(model_check, "check", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     file = tmp_path / "models.json"
     assert suite.main(["--json", str(file), "--only", "dcn"]) == 1
     assert "dcn: crash signal SIGKILL" in capsys.readouterr().out

@@ -16,7 +16,7 @@ def _lm(name: str, family: str = "decoder", *, kind: str = "", **values: Any) ->
 
 
 def _fixed(name: str, family: str = "state space", **values: Any) -> Model:
-    """Return the row of a model whose code fixes the length: it loops over tokens or chunks."""
+    """Return the row of a model whose code fixes the length: it loops over chunks."""
     inputs = {"input_ids": "i96 batch 12"}
     return row(name, family, "AutoModelForCausalLM", inputs, {**TEXT, **values})
 
@@ -92,8 +92,8 @@ MODELS: Final = (
     _moe("longcat_flash", num_layers=2, ffn_hidden_size=32, expert_ffn_hidden_size=16,
          moe_topk=2, zero_expert_num=1, **_LATENT),
     _lm("minicpm3", "latent attention", **_LATENT),
-    _fixed("mamba", state_size=4, time_step_rank=4),
-    _fixed("falcon_mamba", state_size=4, time_step_rank=4),
+    _lm("mamba", "state space", state_size=4, time_step_rank=4),
+    _lm("falcon_mamba", "state space", state_size=4, time_step_rank=4),
     _fixed("mamba2", num_heads=4, head_dim=16, state_size=8, n_groups=1,
         chunk_size=8),
     _lm("rwkv", "state space", attention_hidden_size=32),

@@ -152,7 +152,7 @@ class NextItem(nn.Module):
         length = items.shape[1]
         x = self.items(items) + self.positions(torch.arange(length))
         mask = torch.ones(length, length).triu(1).bool()
-        return self.layers(x, mask=mask) @ self.items.weight.T
+        return self.layers(x, mask=mask, is_causal=True) @ self.items.weight.T
 
 
 class Neighbors(nn.Module):
