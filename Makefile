@@ -21,7 +21,7 @@ PY := $(VENV)/bin/python
 STAMPS := $(VENV)/.stamps
 EXTRAS := dev,lab,torch,onnx,cross,demo,webgpu
 # Emulators and the debugger for tests of exported libraries, and the compiler that builds PyCUDA.
-TOOLS := qemu-aarch64-static qemu-riscv64-static g++ gdb
+TOOLS := qemu-aarch64-static qemu-x86_64-static qemu-riscv64-static g++ gdb
 NOTEBOOK := notebooks/quickstart.ipynb
 OUT := out
 # The duration of the random walks of `make fuzz`; they continue after the last seed.

@@ -119,6 +119,7 @@ class Artifact:
             "schema": SCHEMA,
             "target": [target.kind, target.arch, list(target.features), target.threads],
             "where": target.where,
+            "panel_bits": target.panel_bits,
             "threads": self.threads,
             "functions": [to_json(f) for f in self.functions],
             "kernels": [to_json(k) for k in self.kernel_specs],
@@ -175,8 +176,9 @@ class Artifact:
             )
         kind, arch, features, threads = header["target"]
         target = Target(
-            kind, arch=arch, features=tuple(features), threads=threads, where=header["where"]
-        )
+            kind, arch=arch, features=tuple(features), threads=threads, where=header["where"],
+            panel_bits=header.get("panel_bits", 0),
+        )  # fmt: skip
         rest = iter(parts)
         sections = {
             section: MappingProxyType({name: next(rest) for name in header[section]})

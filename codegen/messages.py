@@ -42,6 +42,7 @@ class Code(IntEnum):
     CANCELED = 21
     LIMIT = 22
     WORKSPACE = 23
+    LEVEL = 24
 
 
 IN_FUNCTION: Final = "function '{function}'"
@@ -208,6 +209,11 @@ class Message(Enum):
     )
     THREADS = Code.THREADS, "expected 1 to {expected} threads, got {actual}"
     PROCESSOR = Code.PROCESSOR, "this processor lacks {feature}, which the library requires"
+    LEVEL = Code.LEVEL, "the library has no level '{level}'; its levels are {names}"
+    LEVEL_PROCESSOR = (
+        Code.PROCESSOR,
+        "this processor lacks {feature}, which level '{level}' requires",
+    )
     NULL_WEIGHTS = Code.WEIGHTS, "the weights are null"
     WEIGHTS_ALIGNMENT = Code.ALIGNMENT, "the weights must be aligned to 16 bytes"
     WEIGHTS_SIZE = Code.WEIGHTS, "expected weights of {expected} bytes, got {actual} bytes"

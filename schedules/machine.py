@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..ir.dtype import DType
 from ..ir.symbolic import const_value
-from ..target.cpus import cpu_of
+from ..target.cpus import LEVELS, cpu_of
 from ..target.target import Target, provides
 from .intrinsics.contract import Intrinsic
 from .intrinsics.registry import intrinsics_for
@@ -73,6 +73,29 @@ class Machine:
         intermediate values.
         """
         return Tile((self.registers - 4) // 2, 2 * self.lanes(dtype))
+
+    def panel(self, tile: Tile) -> int:
+        """Return the number of columns of a panel of packed weights: one or several tiles.
+
+        Examples
+        --------
+        >>> from ..ir.dtype import f32
+        >>> machine = machine_of(Target("cpu", features=("avx2",), panel_bits=1024))
+        >>> tile = machine.tile(f32)
+        >>> tile.columns, machine.panel(tile)
+        (16, 32)
+        """
+        if self.target is None or tile.group > 1:
+            return tile.columns
+        return tile.columns * max(1, self.target.panel_bits // (2 * self.vector_bits))
+
+    def widest(self) -> Machine | None:
+        """Return the processor whose registers determine shared panels; None if it is this one."""
+        bits = (self.target.panel_bits if self.target is not None else 0) // 2
+        if bits <= self.vector_bits:
+            return None
+        cpu = next(cpu for cpu in LEVELS.values() if cpu.vector_bits == bits)
+        return Machine(cpu.vector_bits, cpu.registers)
 
     def tile_of(self, left: DType, right: DType, output: DType) -> Tile:
         """Return the tile of the intrinsic with the most products, else a multiply-add tile."""

@@ -25,6 +25,8 @@ class Cpu:
         LLVM's name of architecture, vendor and operating system.
     abi : str
         LLVM's name of the calling convention if the triple allows several.
+    has_fma, has_f16_conversion : bool
+        Whether it has the instructions of the fields of :class:`CpuFamily` with these names.
 
     Examples
     --------
@@ -38,6 +40,8 @@ class Cpu:
     registers: int
     triple: str = "x86_64-unknown-linux-gnu"
     abi: str = ""
+    has_fma: bool = True
+    has_f16_conversion: bool = True
 
     def lanes(self, bits: int) -> int:
         """Return the number of elements of ``bits`` bits in one vector register, at least 1."""
@@ -45,10 +49,11 @@ class Cpu:
 
 
 LEVELS: Final[Mapping[str, Cpu]] = {
+    "sse4.2": Cpu("x86-64-v2", "", 128, 16, has_fma=False, has_f16_conversion=False),
     "avx2": Cpu("x86-64-v3", "", 256, 16),
     "avx512": Cpu("x86-64-v4", "", 512, 32),
 }
-"""The x86-64 processors of the named feature sets: levels 3 and 4."""
+"""The x86-64 processors of the named feature sets: levels 2, 3 and 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,10 @@ FAMILIES: Final[Mapping[str, CpuFamily]] = {
 """The processor families other than x86-64, by the architecture of their targets."""
 
 
+SSE_FEATURES: Final = frozenset({"popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"})
+"""The features of x86-64 level 2 that code may use."""
+
+
 def level_of(features: tuple[str, ...]) -> str:
     """Return the feature set that x86-64 code for these features uses.
 
@@ -123,7 +132,11 @@ def level_of(features: tuple[str, ...]) -> str:
     --------
     >>> level_of(("avx2", "fma")), level_of(("avx512vnni",)), level_of(())
     ('avx2', 'avx512', 'avx512')
+    >>> level_of(("sse4.2",))
+    'sse4.2'
     """
+    if features and set(features) <= SSE_FEATURES:
+        return "sse4.2"
     wide = not features or any(f.startswith("avx512") for f in features)
     return "avx512" if wide else "avx2"
 

@@ -88,6 +88,7 @@ def merged_target(given: Target, own: Target) -> Target | None:
         arch=given.arch or own.arch,
         features=given.features or own.features,
         threads=given.threads or own.threads,
+        panel_bits=given.panel_bits or own.panel_bits,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..errors import TilewrightError
 from ..nearest import did_you_mean, listed
-from .cpus import FAMILIES
+from .cpus import FAMILIES, SSE_FEATURES
 
 
 class UnsupportedPlatformError(TilewrightError):
@@ -23,7 +23,10 @@ FEATURE_SETS: Final[Mapping[str, tuple[str, ...]]] = {
         "lzcnt", "movbe",
     ),
 }  # fmt: skip
-"""The feature sets with a name, smallest first, and the features of each."""
+"""The feature sets that Tilewright itself can run on, smallest first, and the features of each."""
+
+PORTABLE_SETS: Final[Mapping[str, tuple[str, ...]]] = {"sse4.2": tuple(sorted(SSE_FEATURES))}
+"""The feature sets of older processors, that code can be exported for."""
 
 TENSOR_FEATURES: Final = ("avx512bf16", "avx512vnni")
 """Features outside of the sets that tensor instructions require."""
@@ -31,7 +34,8 @@ TENSOR_FEATURES: Final = ("avx512bf16", "avx512vnni")
 FAMILY_FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "x86_64": (
         "avx2", "avx512bf16", "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl",
-        "avx512vnni", "bmi2", "f16c", "fma", "lzcnt", "movbe",
+        "avx512vnni", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse3", "sse4.1",
+        "sse4.2", "ssse3",
     ),
     **{arch: family.features for arch, family in FAMILIES.items()},
 }  # fmt: skip
@@ -50,7 +54,8 @@ def expanded(features: tuple[str, ...]) -> tuple[str, ...]:
     >>> expanded(("avx2", "avx512vnni"))[-2:]
     ('movbe', 'avx512vnni')
     """
-    return tuple(dict.fromkeys(name for f in features for name in FEATURE_SETS.get(f, (f,))))
+    sets = {**FEATURE_SETS, **PORTABLE_SETS}
+    return tuple(dict.fromkeys(name for f in features for name in sets.get(f, (f,))))
 
 
 def check_known(arch: str, requested: tuple[str, ...], known: frozenset[str]) -> None:

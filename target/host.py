@@ -73,6 +73,25 @@ def host_cap() -> str | None:
     return cap or None
 
 
+ARM_FLAGS: Final[Mapping[str, str]] = {
+    "asimddp": "dotprod", "asimdhp": "fullfp16", "atomics": "lse", "bf16": "bf16", "i8mm": "i8mm",
+    "sve": "sve", "sve2": "sve2",
+}  # fmt: skip
+"""LLVM's names of features of AArch64, by Linux's name."""
+
+
+def machine_features() -> frozenset[str]:
+    """Return LLVM's names of this processor's features, whatever ``HOST_FEATURES`` is.
+
+    Examples
+    --------
+    >>> machine_features() >= host_features()
+    True
+    """
+    of_arm = _cpuinfo().get("Features", "").split()
+    return _processor_features() | {ARM_FLAGS[f] for f in of_arm if f in ARM_FLAGS}
+
+
 def host_features() -> frozenset[str]:
     """Return LLVM's names of this processor's features, without those that exceed the cap.
 

@@ -22,6 +22,8 @@ GPU_ARCHS: Final = (
     "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a", "sm_121", "sm_121a",
 )  # fmt: skip
 DEFAULT_GPU_ARCH: Final = "sm_80"
+PANEL_BITS: Final = (256, 512, 1024)
+"""The sizes of rows of panels: two vector registers of the processors."""
 BROWSER: Final = "browser"
 LOCATIONS: Final = ("", BROWSER)
 """Where kernels run: on this machine, or in the page that displays a workbench."""
@@ -55,12 +57,16 @@ class Target:
     where : str
         Where the kernels run: empty for this machine, or ``"browser"`` for the GPU of the page
         that displays a workbench, of target ``"webgpu"`` only.
+    panel_bits : int
+        The least number of bits of a row of a panel of packed weights, of target ``"cpu"`` only.
+        Kernels for processors with other vector registers can then read the same packed weights;
+        0 means two registers.
 
     Raises
     ------
     UnknownTargetError
-        If the kind, the architecture, or the location is unknown, or ``threads`` is not a
-        non-negative integer.
+        If the kind, the architecture, or the location is unknown, or ``threads`` or
+        ``panel_bits`` is not a legal integer.
 
     Examples
     --------
@@ -75,6 +81,7 @@ class Target:
     features: tuple[str, ...] = field(default=(), kw_only=True)
     threads: int = field(default=0, kw_only=True)
     where: str = field(default="", kw_only=True)
+    panel_bits: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
         """Check the kind, the architecture, and the number of threads."""
@@ -98,6 +105,7 @@ class Target:
                 + ('; write Target("cuda", arch=...) for a GPU' if self.arch in GPU_ARCHS else ""),
             )
         self._check_threads()
+        self._check_panel_bits()
         self._check_features()
         self._check_location()
         object.__setattr__(self, "features", tuple(self.features))
@@ -114,6 +122,15 @@ class Target:
                 f"expected a non-negative number of threads, got threads={self.threads}",
                 where="argument 'threads' of Target",
                 hint="0 means one thread per core",
+            )
+
+    def _check_panel_bits(self) -> None:
+        bits, sizes = self.panel_bits, (0, *PANEL_BITS)
+        if type(bits) is not int or bits not in sizes or (bits and self.kind != "cpu"):
+            raise UnknownTargetError(
+                f"expected a size of panels, got panel_bits={bits!r} of target {self.kind!r}",
+                where="argument 'panel_bits' of Target",
+                hint=f"sizes are {', '.join(map(str, sizes))}, of target 'cpu' only",
             )
 
     def _check_features(self) -> None:
@@ -194,6 +211,8 @@ class Target:
             parts.append(f"threads={self.threads}")
         if self.where:
             parts.append(f"where={self.where!r}")
+        if self.panel_bits:
+            parts.append(f"panel_bits={self.panel_bits}")
         return f"Target({', '.join(parts)})"
 
 

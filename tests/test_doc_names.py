@@ -38,7 +38,7 @@ EXAMPLE_STEPS = {"decompose", "find_mm", "step", "strip"}
 OTHER_NAMES = {
     "all_of", "any_of", "as_strided", "call_sites", "ceil_mode", "divisor_override",
     "example_inputs", "index_put", "inv_std_var", "make_tuple", "multiple_of", "output_padding",
-    "output_shape", "repeat_interleave", "serialized_type_name", "sm_80",
+    "output_shape", "panel_bits", "repeat_interleave", "serialized_type_name", "sm_80",
 }  # fmt: skip
 """Names in messages that are not steps: parameters, functions, and an architecture."""
 

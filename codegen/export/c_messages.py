@@ -39,6 +39,8 @@ OF_UPDATES: Final = (
     Message.WEIGHTS_END, Message.WEIGHTS_FORMAT, Message.WEIGHTS_BUSY, Message.WEIGHTS_VERSIONS,
 )  # fmt: skip
 """The messages that libraries with replaceable weights also write."""
+OF_LEVELS: Final = (Message.LEVEL, Message.LEVEL_PROCESSOR)
+"""The messages that libraries with levels also write."""
 OF_STATES: Final = (
     Message.NULL_STATE, Message.OTHER_STATE, Message.BUSY_STATE, Message.FAILED_STATE,
     Message.STATE_SIZE,
@@ -87,12 +89,14 @@ def c_functions(
     destinations: bool = False,
     web: bool = False,
     updates: bool = False,
+    levels: bool = False,
 ) -> Iterator[str]:
     """Yield a C function per location and message.
 
     Those of states are only for models with state, those of ``destinations`` only for libraries
-    whose callers provide outputs, those of ``web`` only for models on the GPU of a page, and those
-    of ``updates`` only for libraries with replaceable weights.
+    whose callers provide outputs, those of ``web`` only for models on the GPU of a page, those of
+    ``updates`` only for libraries with replaceable weights, and those of ``levels`` only for
+    libraries with levels.
 
     ``put_in_function(w, ...)`` writes a location. ``fail_rank(w, ...)`` writes a message and its
     code, which it returns. The fields of the template are the parameters, in order.
@@ -104,7 +108,7 @@ def c_functions(
         body = "\n".join(f"  put{line};" for line in lines).replace("&w", "w")
         yield f"static void put_{name}(tw_writer *w, {head}) {{\n{body}\n}}"
     parts = (state, OF_STATES), (destinations, OF_DESTINATIONS), (web, OF_WEBGPU)
-    parts = *parts, (updates, OF_UPDATES)
+    parts = *parts, (updates, OF_UPDATES), (levels, OF_LEVELS)
     for message in (*IN_C, *(m for used, messages in parts if used for m in messages)):
         head, lines = _function(message.template)
         parameters = ", ".join(filter(None, ("tw_writer w", head)))

@@ -88,11 +88,23 @@ def _processors(old: _Facts, new: _Facts) -> Iterator[Difference]:
         yield _breaking(f"the processor must also have {', '.join(more)}")
     if fewer:
         yield _additive(f"the processor need not have {', '.join(fewer)}")
+    yield from _levels(old, new)
     first, last = old.get("threads", 1), new.get("threads", 1)
     if last < first:
         yield _breaking(f"the maximum number of threads is reduced from {first} to {last}")
     if last > first:
         yield _additive(f"the maximum number of threads is raised from {first} to {last}")
+
+
+def _levels(old: _Facts, new: _Facts) -> Iterator[Difference]:
+    """Compare the levels; a program may open a level by its name."""
+    before, now = ([level["name"] for level in f.get("levels", ())] for f in (old, new))
+    for name in before:
+        if name not in now:
+            yield _breaking(f"level {name!r} is removed")
+    for name in now:
+        if name not in before:
+            yield _additive(f"level {name!r} is added")
 
 
 def _weights(old: _Facts, new: _Facts) -> Iterator[Difference]:

@@ -64,7 +64,7 @@ def operand_lines(
     return lines
 
 
-def output_table(number: int, spec: FunctionSpec) -> str:
+def output_table(number: str, spec: FunctionSpec) -> str:
     """Return the C table of the results of a function that are new tensors."""
     rows: list[str] = []
     for k in written_results(spec):

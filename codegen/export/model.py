@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ..entry_names import public_name
 from ..manifest import FunctionSpec, ParamSpec
+from .levels import Level
 from .states import States
 from .web_tables import WebShader
 from .weights import Weights
@@ -19,7 +20,8 @@ class Model:
     library requires. ``threads`` is the largest number of threads of a runtime. ``states``
     are the parameters that a call takes from a state instead of arguments. ``shaders`` are the
     kernels of a model for WebGPU; None for other models. ``replaceable`` is whether an open model
-    accepts other weights.
+    accepts other weights. ``levels`` are the kinds of processors with code of their own, in
+    ascending order, or empty; the functions are then those of the first one.
     """
 
     name: str
@@ -30,6 +32,12 @@ class Model:
     states: States = field(default_factory=States)
     shaders: tuple[WebShader, ...] | None = None
     replaceable: bool = False
+    levels: tuple[Level, ...] = ()
+
+    @property
+    def variants(self) -> tuple[tuple[FunctionSpec, ...], ...]:
+        """The functions of each level, or those of a model without levels."""
+        return tuple(level.functions for level in self.levels) or (self.functions,)
 
     @property
     def public(self) -> tuple[FunctionSpec, ...]:

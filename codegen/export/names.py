@@ -25,7 +25,8 @@ RESERVED: Final = frozenset({
 _LINKED: Final = (
     "abi_version", "open", "close", "live_models", "live_results", "trim", "update",
     "describe", "weights_in_use", "pool_parallel", "pool_close", "python_call", "python_number",
-    "python_runtime", "state_create", "state_reset", "state_tensor", "state_destroy",
+    "python_runtime", "state_create", "state_reset", "state_tensor", "state_destroy", "variant",
+    "level_name",
 )  # fmt: skip
 """The suffixes of ``NAME_`` that native libraries define."""
 _PACKAGES: Final = frozenset({

@@ -45,6 +45,13 @@ from .directory import MADE, install, output_path, sync, temporary_folder
 from .errors import ExportDirectoryError, ExportError
 from .features import needed_features
 from .kernels import GPU_KINDS, check_gpu, write_kernels
+from .levels import (
+    RESERVED as OF_LEVELS,
+    Compiled,
+    level_facts,
+    level_targets,
+    merged_levels,
+)
 from .link import (
     NATIVE,
     arch_of,
@@ -64,7 +71,7 @@ from .public_symbols import MODULES, check_symbols, public_symbols
 from .replaceable import RESERVED as OF_UPDATES, check_replaceable
 from .sbom import write_sbom
 from .states import RESERVED, states_of
-from .symbols import rename
+from .symbols import level_objects, rename
 from .tables import header_text, inner_source, model_source
 from .typescript import typescript
 from .web import (
@@ -93,6 +100,7 @@ _SIGNATURES: Final = (
 )
 _CALLS: Final = "from .loader_calls import _memory, _Owned, _Python, _takes_arrays  # @CALLS@"
 _WEIGHTS: Final = "from .loader_weights import ModelError, _Weights, check_files  # @WEIGHTS@"
+_LEVELS: Final = "from .loader_levels import _level, _variant  # @LEVELS@"
 _POOL: Final = "from .loader_pool import _Pool  # @THREADS@"
 MOST_THREADS: Final = 1 << 16
 """The largest number of threads of a library, unless the target has a number of threads."""
@@ -108,6 +116,7 @@ class _Form:
     packed: bool
     replaceable: bool
     facts: Mapping[str, Json]
+    levels: Mapping[str, Target]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +143,7 @@ def export(
     force: bool = False,
     debug: str = "symbols",
     weights: str = "auto",
+    levels: Sequence[str] = (),
     metadata: Mapping[str, str] | None = None,
     progress: ProgressOption = None,
 ) -> Exported:
@@ -172,6 +182,13 @@ def export(
         of the program, and the library packs copies of them when it is opened. ``"auto"``: packed
         if possible; the manifest contains the choice. ``"replaceable"``: the same, and the library
         accepts other weights of the same names, types, and shapes, also while it is running.
+    levels : sequence of str
+        The kinds of processors of which the library contains code: ``"x86-64-v2"``,
+        ``"x86-64-v3"``, ``"x86-64-v4"``, ``"native"`` for this machine, or ``"armv8-a"``,
+        ``"armv8.2-a"``, ``"armv8.6-a"``, ``"armv9-a"``. A model that is opened runs the last of
+        them that its processor can execute. All levels read the same weights. ``target`` must not
+        have features. With ``"native"``, other machines export other files. By default the library
+        contains the code for ``target``.
     metadata : Mapping of str to str, optional
         Texts by name, such as ``version`` and ``license``, which the library and the manifest
         contain.
@@ -195,19 +212,22 @@ def export(
     module, made = module_of(program), output_path(directory)
     given = "webgpu" if kind == "web" and target is None else target
     resolved = _for_kind(program_target(program, given), kind)
+    of_levels = level_targets(levels, resolved, kind)
     packed = kind not in GPU_KINDS and packs(
-        weights, kind, WEB_HOST if kind == "web" else with_level(resolved)
+        weights,
+        kind,
+        *of_levels.values() or (WEB_HOST if kind == "web" else with_level(resolved),),
     )
     facts = {**program_facts(program, module), "metadata": checked_metadata(metadata)}
-    form = _Form(kind, name, debug, packed, weights == "replaceable", facts)
+    form = _Form(kind, name, debug, packed, weights == "replaceable", facts, of_levels)
     if form.replaceable:
-        check_replaceable(kind)
+        check_replaceable(kind, levels)
     if kind not in GPU_KINDS:
         linker()  # reported before the program is compiled
     temporary = temporary_folder(made, force=force)
     # A subfolder, because only the owner may read the temporary folder itself.
     folder = temporary / MADE
-    write = _write_kernels if kind in GPU_KINDS else _write
+    write = _write_kernels if kind in GPU_KINDS else _write_levels if of_levels else _write
     try:
         folder.mkdir()
         with progress_of("exporting", progress) as report:
@@ -246,6 +266,48 @@ def _for_kind(target: Target, kind: str) -> Target:
             hint="use kind 'wasm' for wasm32; 'shared', 'static' or 'object' for other CPUs",
         )
     return target
+
+
+def _write_levels(
+    module: Module,
+    folder: Path,
+    _target: Target,
+    form: _Form,
+    report: Report,
+) -> None:
+    """Write a library with levels: the programs of all levels, with common weights."""
+    compiled: list[Compiled] = []
+    every = tuple(form.levels.items())
+    for k, (level, own) in enumerate(every):
+        part = part_of(report, 0.9 * k / len(every), 0.9 * (k + 1) / len(every))
+        options = BuildOptions(progress=part, sized_by_runtime=True)
+        artifact, _ = compile_artifact(module, own, options)
+        functions = _functions(artifact)
+        _check_devices(functions)
+        constants = {**module.constants, **artifact.constants}
+        if form.packed:
+            constants |= prepared_constants(artifact, constants)
+            functions = tuple(f for f in functions if not f.prepares)
+        compiled.append(Compiled(level, artifact, functions, constants))
+    levels, read = merged_levels(compiled)
+    public = [f for f in levels[0].functions if not f.prepares]
+    names = [public_name(f.name) for f in public]
+    check_functions(names, OF_LEVELS)
+    states = states_of(public)
+    if states.params:
+        check_functions(names, RESERVED)
+    same = equal_tensors(read, sorted(read)) if form.packed else {}
+    path = folder / f"{form.name}.safetensors"
+    weights = write_weights(path, read, packed=form.packed, same=same)
+    threads = compiled[0].artifact.threads or MOST_THREADS
+    model = Model(
+        form.name, levels[0].functions, weights, levels[0].features, threads, states, levels=levels
+    )
+    objects = {level.prefix: c.artifact.objects for level, c in zip(levels, compiled, strict=True)}
+    report(0.9, "linking")
+    lowest = compiled[0].artifact.target
+    _write_files(folder, model, level_objects(objects), (lowest, lowest), form)
+    report(1.0, "written")
 
 
 def _write(
@@ -290,12 +352,16 @@ def _write(
     features = needed_features(ready)
     model = Model(name, functions, weights, features, threads, states, shaders, form.replaceable)
     report(0.9, "linking")
-    _write_files(folder, model, artifact, (target if web else ready, ready), form)
+    _write_files(folder, model, artifact.objects, (target if web else ready, ready), form)
     report(1.0, "written")
 
 
 def _write_files(
-    folder: Path, model: Model, artifact: Artifact, targets: tuple[Target, Target], form: _Form
+    folder: Path,
+    model: Model,
+    objects: Mapping[str, bytes],
+    targets: tuple[Target, Target],
+    form: _Form,
 ) -> None:
     """Write the library, its headers and loaders, and the manifest.
 
@@ -317,9 +383,9 @@ def _write_files(
     if not wasm:
         source += "\n".join(description_source(name, text)) + "\n"
     inner = inner_source(model, wasm=wasm, pool=kind == "shared")
-    check_symbols(model, inner, artifact.objects if wasm else ())
+    check_symbols(model, inner, objects if wasm else ())
     shim = compile_shim(source, folder, host, visible=wasm or kind == "shared")
-    parts = {**artifact.objects, "support": rtlib_object_code(host), "shim": shim.read_bytes()}
+    parts = {**objects, "support": rtlib_object_code(host), "shim": shim.read_bytes()}
     shim.unlink()
     _link(parts, library, host, (form, model))
     if wasm:
@@ -413,6 +479,7 @@ def _python(name: str, *, stateful: bool, replaceable: bool) -> str:
     text = text.replace(_SIGNATURES, _part("loader_signatures.py"))
     text = text.replace(_CALLS, _part("loader_calls.py"))
     text = text.replace(_POOL, _part("loader_pool.py"))
+    text = text.replace(_LEVELS, _part("loader_levels.py"))
     text = text.replace(_WEIGHTS, _part("loader_weights.py"))
     text = text.replace("_needs = None  # @NEEDS@", _part("loader_needs.py"))
     if replaceable:
@@ -488,8 +555,9 @@ def _description(model: Model, target: Target, form: _Form) -> dict[str, Json]:
         "weights_bytes": model.weights.size,
         "weights_schema": header_digest(model.weights.header),
         "arch": arch_of(target),
-        "target": str(target),
+        "target": ", ".join(form.levels) or str(target),
         "features": list(model.features),
+        **level_facts(model.levels),
         "threads": model.threads,
         "functions": function_descriptions(model),
         "states": model.states.facts(),

@@ -27,8 +27,8 @@ LAYOUTS: Final = ("auto", "packed", "plain", "replaceable")
 """The values of ``weights``."""
 
 
-def packs(weights: str, kind: str, target: Target) -> bool:
-    """Return whether an export contains packed weights.
+def packs(weights: str, kind: str, *targets: Target) -> bool:
+    """Return whether an export contains packed weights; this machine runs the code of all targets.
 
     Raises
     ------
@@ -45,7 +45,8 @@ def packs(weights: str, kind: str, target: Target) -> bool:
     try:
         if kind in ("wasm", "web"):
             raise ExportError("code for WebAssembly does not run in this process")
-        require_runnable(target)
+        for target in targets:
+            require_runnable(target)
     except TilewrightError as error:
         if weights == "packed":
             raise ExportError(

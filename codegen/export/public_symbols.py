@@ -9,6 +9,7 @@ from typing import Final
 from ..entry_names import public_name
 from .destinations import SUFFIXES
 from .errors import ExportError
+from .levels import RESERVED as OF_LEVELS
 from .link import NATIVE
 from .model import Model, symbol_of
 from .replaceable import RESERVED as OF_UPDATES
@@ -48,8 +49,9 @@ def public_symbols(model: Model, kind: str) -> tuple[str, ...]:
     if not model.states.params:
         of_states = []
     updates = sorted(OF_UPDATES) if model.replaceable else []
+    of_levels = sorted(OF_LEVELS) if model.levels else []
     described = () if kind in MODULES else ("describe",)
-    own = (*_OWN, *described, *_OF_KIND.get(kind, ()), *updates, *of_states)
+    own = (*_OWN, *described, *_OF_KIND.get(kind, ()), *updates, *of_states, *of_levels)
     functions = [symbol_of(model, f) for f in model.public]
     if kind not in MODULES:
         functions += [f"{function}_{suffix}" for function in functions for suffix in SUFFIXES]

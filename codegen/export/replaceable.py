@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -30,7 +30,7 @@ class TensorEntry:
     end: int
 
 
-def check_replaceable(kind: str) -> None:
+def check_replaceable(kind: str, levels: Sequence[str] = ()) -> None:
     """Check that the weights of a kind of exports can be replaced.
 
     Raises
@@ -42,6 +42,11 @@ def check_replaceable(kind: str) -> None:
         raise ExportError(
             f"the weights of kind {kind!r} cannot be replaced",
             hint=f"kinds with replaceable weights are {', '.join(map(repr, KINDS))}",
+        )
+    if levels:
+        raise ExportError(
+            f"the weights of a library with {len(levels)} levels cannot be replaced",
+            hint="omit the levels, or export with weights='auto' or weights='plain'",
         )
 
 

@@ -83,9 +83,41 @@ def rename(
         )
     inner = defined - _LINKER_SYMBOLS
     return {
-        name: _renamed(o, inner - set(public.get(name, ())), f"{model}.")
+        name: _renamed(o, {n: f"{model}.{n}" for n in inner - set(public.get(name, ()))})
         for name, o in read.items()
     }
+
+
+def level_objects(levels: Mapping[str, Mapping[str, bytes]]) -> dict[str, bytes]:
+    """Return the objects of several levels with different symbols; equal objects are one.
+
+    Parameters
+    ----------
+    levels : Mapping of str to Mapping
+        The object files of each level by name, by the prefix of its symbols. Symbols that no
+        object of a level defines keep their names. An object that refers only to these is shared
+        by levels with an equal object of this name.
+
+    Returns
+    -------
+    dict of str to bytes
+        The renamed object files.
+    """
+    first: dict[tuple[str, bytes], str] = {}
+    found: dict[str, bytes] = {}
+    for prefix, objects in levels.items():
+        read = {name: _read(name, data) for name, data in objects.items()}
+        defined = {s.name for o in read.values() for s in o.symbols if s.defined}
+        names: dict[str, str] = {}
+        for name, one in read.items():
+            own = {s.name for s in one.symbols if s.defined}
+            alone = not {s.name for s in one.symbols} & (defined - own)
+            owner = first.setdefault((name, one.data), prefix) if alone else prefix
+            names |= {symbol: f"{owner}{symbol}" for symbol in own}
+        for name, one in read.items():
+            if first.get((name, one.data), prefix) == prefix:
+                found[f"{prefix}{name}"] = _renamed(one, names)
+    return found
 
 
 def _read(file: str, data: bytes) -> _Object:
@@ -116,16 +148,16 @@ def _symbols(data: bytes, start: int, size: int, names: bytes) -> Iterator[_Symb
             yield _Symbol(at, names[name : names.index(0, name)].decode(), section != 0)
 
 
-def _renamed(original: _Object, inner: set[str], prefix: str) -> bytes:
+def _renamed(original: _Object, new: Mapping[str, str]) -> bytes:
     """Return the file with a new string table appended; the old one remains, unused."""
     data, names = bytearray(original.data), bytearray(original.names)
     for symbol in original.symbols:
-        if symbol.name not in inner:
+        if symbol.name not in new:
             continue
         _, info, _, section, value, size = _SYMBOL.unpack_from(data, symbol.at)
         entry = (len(names), info, _HIDDEN, section, value, size)
         _SYMBOL.pack_into(data, symbol.at, *entry)
-        names += f"{prefix}{symbol.name}".encode() + b"\0"
+        names += new[symbol.name].encode() + b"\0"
     header = list(_SECTION.unpack_from(data, original.names_header))
     header[4:6] = len(data), len(names)
     _SECTION.pack_into(data, original.names_header, *header)

@@ -15,6 +15,7 @@ from ..rtlib.results import HEADER
 from .blocks import block_tables
 from .c_messages import c_functions, c_text
 from .destinations import destination_prototypes, operand_lines, output_table, public_destinations
+from .levels import level_functions, level_prototypes
 from .model import Model, passed_params, symbol_of, takes_state, written_results
 from .replaceable import schema_tables, update_functions, update_prototypes
 from .states import state_functions, state_prototypes, state_tables
@@ -85,8 +86,9 @@ def model_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
     """
     extra = () if wasm else public_destinations(model)
     updates = update_functions(model.name) if model.replaceable else ()
+    levels = level_functions(model.name) if model.levels else ()
     source = inner_source(model, wasm=wasm, pool=pool)
-    return "\n".join((source, *_public(model), *extra, *updates)) + "\n"
+    return "\n".join((source, *_public(model), *extra, *updates, *levels)) + "\n"
 
 
 def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str:
@@ -110,9 +112,11 @@ def inner_source(model: Model, *, wasm: bool = False, pool: bool = False) -> str
             destinations=not wasm,
             web=model.shaders is not None,
             updates=model.replaceable,
+            levels=bool(model.levels),
         ),
         *(() if wasm else ("#define DESTINATIONS",)),
         *(('#include "versions.c"', '#include "schema.c"') if model.replaceable else ()),
+        *(('#include "levels.c"',) if model.levels else ()),
         *(('#include "blocks.c"',) if model.shaders is None else ()),
         '#include "shim.c"',
         '#include "open.c"',
@@ -161,11 +165,11 @@ def _defines(model: Model) -> Iterator[str]:
     yield f"#define MOST_PARAMS {max(len(f.params) for f in model.functions)}"
     for k, kind in enumerate(_SITES):
         yield f"#define SITE_{kind.upper()} {k}"
-    prepared = sum(len(f.results) for f in model.functions if f.prepares)
-    yield f"#define FUNCTIONS {len(model.functions)}"
-    yield f"#define PREPARED {prepared}"
+    prepared = (sum(len(f.results) for f in fs if f.prepares) for fs in model.variants)
+    yield f"#define FUNCTIONS {max(map(len, model.variants))}"
+    yield f"#define PREPARED {max(prepared)}"
     yield f"#define CONSTANTS {len(model.weights.offsets)}"
-    yield f"#define MOST_RESULTS {max(len(f.results) for f in model.functions)}"
+    yield f"#define MOST_RESULTS {max(len(f.results) for fs in model.variants for f in fs)}"
     yield f"#define MOST_THREADS {model.threads}"
     yield f"#define WEIGHTS_SIZE INT64_C({model.weights.size})"
     yield f"#define HEADER_SIZE {len(model.weights.header)}"
@@ -180,49 +184,82 @@ def _tables(model: Model) -> Iterator[str]:
     yield f"static const unsigned char weights_digest[32] = {{{digest}}};"
     if model.shaders is None:
         yield from block_tables(model.weights)
-    needed = "".join(f"{c_text(f)}, " for f in model.features)
-    yield f"static const char *const needed_features[] = {{{needed}0}};"
     sources = _constant_sources(model)
     entries = ", ".join(f"{{INT64_C({o}), {p}}}" for o, p in sources.values())
     yield f"static const tw_constant constants[] = {{{entries or '{0, -1}'}}};"
-    yield from _function_tables(model, list(sources))
-    yield f"static const int32_t order[] = {{{', '.join(map(str, in_order(model)))}}};"
+    if model.levels:
+        yield from _level_tables(model, list(sources))
+    else:
+        yield _features_table("needed_features", model.features)
+        yield from _function_tables(model, model.functions, list(sources))
+        yield _order_table("order", model.functions)
+
+
+def _features_table(name: str, features: Sequence[str]) -> str:
+    texts = "".join(f"{c_text(f)}, " for f in features)
+    return f"static const char *const {name}[] = {{{texts}0}};"
+
+
+def _order_table(name: str, functions: Sequence[FunctionSpec]) -> str:
+    return f"static const int32_t {name}[] = {{{', '.join(map(str, in_order(functions)))}}};"
+
+
+def _level_tables(model: Model, names: Sequence[str]) -> Iterator[str]:
+    """Yield the tables of each level; those without a level are those of the first one."""
+    rows: list[str] = []
+    for k, level in enumerate(model.levels):
+        yield _features_table(f"features_{k}", level.features)
+        yield from _function_tables(model, level.functions, names, (f"_{k}", level.prefix))
+        yield _order_table(f"order_{k}", level.functions)
+        tables = f"features_{k}, functions_{k}, order_{k}, {len(level.functions)}"
+        rows.append(f"{{{c_text(level.name)}, {tables}}}")
+    listed = c_text(", ".join(level.name for level in model.levels))
+    yield f"#define LEVELS {len(rows)}\n#define LEVEL_NAMES {listed}\n#define functions functions_0"
+    yield (
+        "typedef struct {\n  const char *name;\n  const char *const *features;\n"
+        "  const tw_function *table;\n  const int32_t *order;\n  int32_t count;\n} tw_level;"
+    )
+    yield "static const tw_level levels[] = {\n  " + ",\n  ".join(rows) + "\n};"
 
 
 def _constant_sources(model: Model) -> Mapping[str, tuple[int, int]]:
     """Return per constant: offset in the file and -1, or 0 and the index of a prepared result."""
     sources = {name: (offset, -1) for name, offset in model.weights.offsets.items()}
-    position = 0
-    for function in model.functions:
-        if function.prepares:
-            for result in function.results:
-                sources[result.name] = (0, position)
-                position += 1
+    for functions in model.variants:
+        results = (r for f in functions if f.prepares for r in f.results)
+        sources |= {result.name: (0, position) for position, result in enumerate(results)}
     return sources
 
 
-def in_order(model: Model) -> list[int]:
+def in_order(functions: Sequence[FunctionSpec]) -> list[int]:
     """Return the order in which functions run or are bound: constants before their users."""
-    makers = {r.name: k for k, f in enumerate(model.functions) if f.prepares for r in f.results}
+    makers = {r.name: k for k, f in enumerate(functions) if f.prepares for r in f.results}
     done: dict[int, None] = {}
 
     def visit(k: int) -> None:
         if k not in done:
-            for name in model.functions[k].constants:
+            for name in functions[k].constants:
                 if name in makers:
                     visit(makers[name])
             done[k] = None
 
-    for k in range(len(model.functions)):
+    for k in range(len(functions)):
         visit(k)
     return list(done)
 
 
-def _function_tables(model: Model, names: Sequence[str]) -> Iterator[str]:
+def _function_tables(
+    model: Model,
+    functions: Sequence[FunctionSpec],
+    names: Sequence[str],
+    level: tuple[str, str] = ("", ""),
+) -> Iterator[str]:
+    """Yield the tables of functions, whose names end and whose symbols begin as in ``level``."""
     records: list[str] = []
-    prepared = 0
-    for k, f in enumerate(model.functions):
-        yield f"extern int32_t {entry_symbol(f.name)}(uint64_t *, uint64_t *);"
+    prepared, (mark, prefix) = 0, level
+    for number, f in enumerate(functions):
+        k, entry = f"{number}{mark}", f"{prefix}{entry_symbol(f.name)}"
+        yield f"extern int32_t {entry}(uint64_t *, uint64_t *);"
         params = ", ".join(_param(p) for p in f.params)
         yield f"static const tw_param params_{k}[] = {{{params or '{0}'}}};"
         sites = ",\n  ".join(_site(s) for s in f.sites)
@@ -235,12 +272,13 @@ def _function_tables(model: Model, names: Sequence[str]) -> Iterator[str]:
         yield f"static const tw_launch launches_{k}[] = {{{launches or '{0}'}}};"
         yield output_table(k, f)
         records.append(
-            f"{{{c_text(public_name(f.name))}, {entry_symbol(f.name)}, params_{k}, "
+            f"{{{c_text(public_name(f.name))}, {entry}, params_{k}, "
             f"{len(f.params)}, {len(f.results)}, sites_{k}, constants_{k}, {len(f.constants)}, "
             f"{first}, launches_{k}, {len(f.launches)}, {f.slot}, {_written_checks(f)}, "
             f"outputs_{k}, {len(written_results(f))}, {f.late}, {int(takes_state(model, f))}}}"
         )
-    yield "static const tw_function functions[] = {\n  " + ",\n  ".join(records) + "\n};"
+    head = f"static const tw_function functions{mark}[] = {{\n  "
+    yield head + ",\n  ".join(records) + "\n};"
 
 
 def _written_checks(spec: FunctionSpec) -> str:
@@ -347,7 +385,9 @@ def header_text(model: Model, *, wasm: bool = False) -> str:
     states = state_prototypes(name, model.states) if model.states.params else ()
     updates = update_prototypes(name) if model.replaceable else ()
     described = () if wasm else (_described(name),)
-    declared = "\n\n".join((*described, *updates, *states, *prototypes(model, wasm=wasm)))
+    levels = level_prototypes(name) if model.levels else ()
+    parts = (*described, *levels, *updates, *states, *prototypes(model, wasm=wasm))
+    declared = "\n\n".join(parts)
     return f"""\
 /* Model {name}, compiled by Tilewright. Every function returns TW_OK or an error code, and writes
  * to error unless it is null. Several threads may call one model concurrently. */

@@ -74,9 +74,11 @@ def _module(functions: Sequence[ThreadFunc], target: Target, state: ModuleState)
     state.defined.update(f.name for f in functions)
     state.arch = target.arch or "x86_64"
     family = FAMILIES.get(state.arch)
-    state.fused = family is None or family.has_fma
-    state.halves = family is None or family.has_f16_conversion
-    state.vector_bits = 0 if target.is_gpu else resolve(target).vector_bits
+    cpu = None if target.is_gpu else resolve(target)
+    of = family or cpu
+    state.fused = of is None or of.has_fma
+    state.halves = of is None or of.has_f16_conversion
+    state.vector_bits = cpu.vector_bits if cpu else 0
     texts = [_function(state, f, target) for f in functions]
     parts = [
         *(state.globals[name] for name in sorted(state.globals)),

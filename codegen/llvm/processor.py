@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from ...target import host
-from ...target.cpus import FAMILIES, LEVELS, Cpu
+from ...target.cpus import FAMILIES, LEVELS, Cpu, level_of
 from ...target.features import FEATURE_SETS, check_known
 from ...target.target import Target
 
@@ -51,7 +51,8 @@ def resolve(target: Target) -> Cpu:
         return _host()
     extras = tuple(f for f in target.features if f not in FEATURE_SETS)
     check_known("x86_64", extras, known_features())
-    base = LEVELS["avx512" if "avx512" in target.features else "avx2"]
+    level = "avx512" if "avx512" in target.features else "avx2"
+    base = LEVELS["sse4.2" if level_of(target.features) == "sse4.2" else level]
     return replace(base, features=_joined("", tuple(sorted(extras))))
 
 

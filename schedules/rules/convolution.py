@@ -20,7 +20,7 @@ from ..primitives.graph.hoist_block import HoistBlock
 from ..primitives.placement.compute_at import ComputeAt
 from ..problem import RuleNotApplicableError
 from ..schedule import Schedule
-from .convolution_tiles import ConvolutionTile, tile_of
+from .convolution_tiles import ConvolutionTile, panel_of, tile_of
 from .matmul import is_weight
 from .nests import parallelize
 from .strips import in_vectors, loop_of
@@ -98,12 +98,14 @@ def schedule_convolution(sch: Schedule, function: FunctionRef) -> None:
     dtype = pattern.block.writes[0].buffer.dtype
     if dtype.is_packed or dtype.is_complex:
         raise RuleNotApplicableError(f"a register tile has no accumulators of dtype {dtype.name}")
-    tile = tile_of(pattern, machine, packed=is_weight(sch, name, pattern.weight.buffer))
+    packed = is_weight(sch, name, pattern.weight.buffer)
+    panel = panel_of(pattern, machine) if packed else 0
+    tile = tile_of(pattern, machine, packed=packed, panel=panel)
     if not pattern.has_windows and not tile.by_channels:
         raise RuleNotApplicableError(f"function {name!r} is a product of matrices")
     conv = block_ref(name, pattern.block)
     copies = [] if tile.by_channels else _contiguous(sch, conv, pattern)
-    copies += _packed(sch, conv, pattern, tile)
+    copies += _packed(sch, conv, pattern, panel or tile.channels)
     image = _tiled(sch, conv, pattern, tile)
     for copy in (*(block_ref(name, b) for b in pattern.prologue), *copies):
         if image is not None and not sch.check(ComputeAt(copy, image)):
@@ -141,18 +143,16 @@ def _is_own(image: Buffer, pattern: Convolution) -> bool:
     return bool(writers) and not read
 
 
-def _packed(
-    sch: Schedule, conv: BlockRef, pattern: Convolution, tile: ConvolutionTile
-) -> list[BlockRef]:
-    """Store the weights of the channels of a tile adjacently, at load time; constants only."""
+def _packed(sch: Schedule, conv: BlockRef, pattern: Convolution, channels: int) -> list[BlockRef]:
+    """Store the weights of the channels of a panel adjacently, at load time; constants only."""
     name, weight = conv.function, pattern.weight
-    if tile.channels == 1 or not is_weight(sch, name, weight.buffer):
+    if channels == 1 or not is_weight(sch, name, weight.buffer):
         return []
     copy = sch.cache_read(conv, buffer_ref(name, weight.buffer), "global")
     inputs = tuple(var(f"d{k}", lower=0) for k in range(weight.buffer.rank))
     at = weight.indices.index(pattern.channel.var)
     own, others = inputs[at], (*inputs[:at], *inputs[at + 1 :])
-    outputs = (own // tile.channels, *others, own % tile.channels)
+    outputs = (own // channels, *others, own % channels)
     sch.transform_layout(written(sch, copy), IndexMap(inputs, outputs))
     if sch.check(HoistBlock(copy)):
         return [copy]

@@ -84,7 +84,9 @@ class _Option:
         return self.time, -self.vectors
 
 
-def tile_of(pattern: Convolution, machine: Machine, *, packed: bool) -> ConvolutionTile:
+def tile_of(
+    pattern: Convolution, machine: Machine, *, packed: bool, panel: int = 0
+) -> ConvolutionTile:
     """Return the tile of the least estimated time for the sizes that are known.
 
     Parameters
@@ -95,6 +97,9 @@ def tile_of(pattern: Convolution, machine: Machine, *, packed: bool) -> Convolut
         The vector registers.
     packed : bool
         Whether the weights can be stored by channels ahead of the call.
+    panel : int
+        The number of channels of a panel of packed weights, which those of a tile must divide; 0 if
+        panels are those of the tile.
     """
     dtype = pattern.block.writes[0].buffer.dtype
     lanes, sums = machine.lanes(dtype), machine.registers - RESERVED
@@ -102,6 +107,8 @@ def tile_of(pattern: Convolution, machine: Machine, *, packed: bool) -> Convolut
     options = list(_by_columns(pattern, lanes, sums, wide=wide))
     if packed:
         options += _by_channels(pattern, lanes, machine.registers)
+    if panel:
+        options = [option for option in options if panel % option.channels == 0]
     best = min(options, key=lambda option: option.order)
     rows = _rows(pattern, sums // best.vectors) if best.vectors < CHAINS else 1
     width, columns = const_value(pattern.column.extent), best.columns
@@ -118,6 +125,15 @@ def tile_of(pattern: Convolution, machine: Machine, *, packed: bool) -> Convolut
         rows, best.channels, columns, lanes, best.by_channels, masked, _weights_first(pattern),
         unrolled,
     )  # fmt: skip
+
+
+def panel_of(pattern: Convolution, machine: Machine) -> int:
+    """Return the number of channels of a panel that several kinds of processors share, or 0.
+
+    It is that of the tile of the widest registers.
+    """
+    wide = machine.widest()
+    return 0 if wide is None else tile_of(pattern, wide, packed=True).channels
 
 
 def _by_columns(pattern: Convolution, lanes: int, sums: int, *, wide: bool) -> Iterator[_Option]:

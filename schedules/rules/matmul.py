@@ -104,7 +104,7 @@ def schedule_matmul(sch: Schedule, function: FunctionRef) -> None:
     for version in _versions(sch, function, pattern) if dots else []:
         sch.schedule_nests(FunctionRef(version))
     if _is_packed(sch, name, pattern):
-        _pack(sch, name, pattern, tile)
+        _pack(sch, name, pattern, tile, _panel(sch, name, pattern, machine, tile))
     plain = tile.group == 1 and not dots and len(pattern.block.iters) == UNBATCHED
     versions = _versions(sch, function, pattern) if plain else []
     for version in (name, *versions):
@@ -182,11 +182,21 @@ def _is_packed(sch: Schedule, name: str, pattern: Matmul) -> bool:
     return not pattern.right.dtype.is_packed or is_weight(sch, name, pattern.right.buffer)
 
 
-def _pack(sch: Schedule, name: str, pattern: Matmul, tile: Tile) -> None:
+def _panel(sch: Schedule, name: str, pattern: Matmul, machine: Machine, tile: Tile) -> int:
+    """Return the number of columns of a panel; several kinds of processors share that of weights.
+
+    The elements of one byte belong to the vectors of one kind of processor.
+    """
+    right = pattern.right
+    shared = is_weight(sch, name, right.buffer) and not right.dtype.is_packed
+    return machine.panel(tile) if shared else tile.columns
+
+
+def _pack(sch: Schedule, name: str, pattern: Matmul, tile: Tile, columns: int) -> None:
     """Pack the right operand; move the copies of weights to load time."""
     product = block_ref(name, pattern.block)
     scales = _transposed_scales(pattern)
-    copy = sch.pack(product, tile.columns, tile.group)
+    copy = sch.pack(product, columns, tile.group)
     _at_load(sch, name, pattern.right.buffer, copy, tile)
     for load, at in scales.items():
         scale = buffer_ref(name, load.buffer)

@@ -54,6 +54,14 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "weights (default: auto)",
     )
     parser.add_argument(
+        "--levels",
+        metavar="LEVEL,LEVEL",
+        default="",
+        help="kinds of processors whose code the library contains, such as "
+        "x86-64-v2,x86-64-v3,x86-64-v4; a model runs the last one that its processor can execute "
+        "(default: only that of the target)",
+    )
+    parser.add_argument(
         "--metadata",
         metavar="NAME=TEXT",
         action="append",
@@ -81,10 +89,11 @@ def _export(options: argparse.Namespace) -> Output:
 
     target = chosen_target(options)
     schedule = load_schedule(options, target)
+    levels = [name.strip() for name in options.levels.split(",")] if options.levels else []
     started = time.perf_counter()
     exported = export(
         schedule, options.output, target=target, kind=options.kind, name=options.name,
-        force=options.force, debug=options.debug, weights=options.weights,
+        force=options.force, debug=options.debug, weights=options.weights, levels=levels,
         metadata=_metadata(options.metadata),
     )  # fmt: skip
     seconds = time.perf_counter() - started
@@ -93,10 +102,12 @@ def _export(options: argparse.Namespace) -> Output:
         "directory": str(exported.directory),
         "kind": options.kind,
         "target": str(target),
+        "levels": list(levels),
         "seconds": seconds,
         "files": files,
     }
-    return Output(f"{exported}\nexported for {target} in {seconds:.1f} s", data)
+    made_for = ", ".join(levels) or target
+    return Output(f"{exported}\nexported for {made_for} in {seconds:.1f} s", data)
 
 
 EXPORT = Command("export", "export a program as files that do not need Python", _arguments, _export)

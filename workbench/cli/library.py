@@ -40,6 +40,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _inspect(options: argparse.Namespace) -> Output:
     from ...codegen.export.inspection import description_lines, read_description
+    from ...codegen.export.machine_levels import chosen_level, level_lines, missing_by_level
 
     path = Path(options.library)
     found = read_description(path)
@@ -49,7 +50,11 @@ def _inspect(options: argparse.Namespace) -> Output:
         return _needs(path, found, options.needs)
     if options.against is not None:
         return _compare(found, read_description(Path(options.against)))
-    return Output("\n".join(description_lines(found)), cast("Json", dict(found.facts)))
+    facts = dict(found.facts)
+    if "levels" in facts:
+        facts["machine"] = {"level": chosen_level(found), "lacks": missing_by_level(found)}
+    text = "\n".join((*description_lines(found), *level_lines(found)))
+    return Output(text, cast("Json", facts))
 
 
 def _verify(found: Description) -> Output:

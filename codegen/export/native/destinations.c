@@ -138,7 +138,7 @@ static int32_t explain_output(const tw_function *f, uint64_t *call, int32_t posi
 static int32_t call_into(TW_MODEL *model, int32_t number, uint64_t *call,
                          const tw_tensor *const *outputs, void *state, const tw_call *how,
                          tw_error *error) {
-  const tw_function *f = &functions[number];
+  const tw_function *f = FUNCTION(model, number);
   tw_block blocks[MOST_RESULTS + 1];
   tw_extent workspace = {0, 0};
   uint64_t mode = GIVEN;
@@ -190,7 +190,7 @@ static void hide_elements(const tw_function *f, uint64_t *call, tw_tensor *copie
 
 static int32_t call_needs(TW_MODEL *model, int32_t number, uint64_t *call, int64_t *const *shapes,
                           int64_t state_bytes, tw_needs *needs, tw_error *error) {
-  const tw_function *f = &functions[number];
+  const tw_function *f = FUNCTION(model, number);
   tw_block blocks[MOST_RESULTS + 1];
   tw_tensor copies[MOST_PARAMS + 1];
   if (!needs) return fail_null_needs(in_function(f, error));

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from .loader_calls import _memory, _Owned, _Python, _takes_arrays  # @CALLS@
+from .loader_levels import _level, _variant  # @LEVELS@
 from .loader_pool import _Pool  # @THREADS@
 from .loader_signatures import _documentation, _results_type, _signature_of  # @SIGNATURES@
 from .loader_weights import ModelError, _Weights, check_files  # @WEIGHTS@
@@ -80,6 +81,7 @@ class _Runtime(ctypes.Structure):
         ("size", ctypes.c_int64), ("version", ctypes.c_int64), ("context", ctypes.c_void_p),
         ("alloc", ctypes.c_void_p), ("free", ctypes.c_void_p), ("parallel", ctypes.c_void_p),
         ("threads", ctypes.c_int64), ("flags", ctypes.c_uint64), ("arena_limit", ctypes.c_int64),
+        ("expected_root", ctypes.c_void_p), ("level", ctypes.c_char_p),
     ]  # fmt: skip
 
 
@@ -144,7 +146,9 @@ class Model:
         expected_sha256: str | None = None,
         watch: bool = False,
         verify: str = "open",
+        level: str | None = None,
     ) -> None:
+        wanted = _level(level, manifest)
         self.threads = _thread_count(threads, manifest)
         self._pool = None
         machine = platform.machine()
@@ -171,6 +175,7 @@ class Model:
         self._runtime = _Runtime(ctypes.sizeof(_Runtime), ABI, ctypes.addressof(self._memory))
         self._runtime.flags = TRUST_WEIGHTS  # _Weights has verified them, or the caller
         self._runtime.threads, self._runtime.arena_limit = self.threads, arena_limit
+        self._runtime.level = wanted
         self._symbol(f"{NAME}_python_runtime")(ctypes.byref(self._runtime))
         self._entries = []
         self._model = ctypes.c_void_p()
@@ -188,6 +193,7 @@ class Model:
             ctypes.byref(error),
         )  # fmt: skip
         _raise(code, error)
+        self.variant = _variant(self._symbol, self._model) if "levels" in manifest else None
         self._states = manifest.get("states")
         self.functions = {f["name"]: f for f in manifest["functions"]}
         for name, facts in self.functions.items():
@@ -547,6 +553,7 @@ def load(
     expected_sha256: str | None = None,
     watch: bool = False,
     verify: str = "open",
+    level: str | None = None,
 ) -> Model:
     """Check the files of a directory (by default that of this file), and open the model.
 
@@ -559,6 +566,9 @@ def load(
     ``weights`` is another file of them, and ``expected_sha256`` the sha256 of its tensors.
     ``verify="trusted"`` compares only sizes and headers, because the caller has verified the files;
     by default every file is compared with its sha256, and an error names the damaged tensors.
+    ``level`` is one of the levels of the library, such as ``"x86-64-v3"``; by default it is the
+    environment variable TILEWRIGHT_LEVEL, or the last level that the processor can execute.
+    ``model.variant`` is the level that the model runs.
 
     Raises ModelError if a file differs from the exported one, or the machine cannot run the model.
     """
@@ -570,6 +580,7 @@ def load(
     return OpenModel(
         path, manifest, threads, arena_limit, copy_weights=copy_weights, watch=watch, verify=verify,
         weights=None if weights is None else Path(weights), expected_sha256=expected_sha256,
+        level=level,
     )  # fmt: skip
 
 

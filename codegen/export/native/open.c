@@ -36,9 +36,9 @@ static void trim_version(TW_MODEL *model, tw_version *version, int64_t keep) {
   for (int j = 0; j < CALL_OPERANDS / 8; j++) call[j] = 0;
   call[0] = WORD(model->table);
   tw_open_call(call);
-  for (int32_t k = 0; k < FUNCTIONS; k++)
+  for (int32_t k = 0; k < FUNCTION_COUNT(model); k++)
     if (version->instance[k])
-      tw_drop_workspaces(call, version->instance[k], functions[k].slot, keep);
+      tw_drop_workspaces(call, version->instance[k], FUNCTION(model, k)->slot, keep);
 }
 
 static void trim(TW_MODEL *model, int64_t keep) {
@@ -52,9 +52,9 @@ static void free_version(TW_MODEL *model, tw_version *version) {
   tw_runtime *r = &model->runtime;
   for (int32_t k = 0; k < PREPARED; k++)
     if (version->prepared[k]) tw_release_result(version->prepared[k]);
-  for (int32_t k = 0; k < FUNCTIONS; k++)
+  for (int32_t k = 0; k < FUNCTION_COUNT(model); k++)
     for (int32_t j = 0; version->instance[k] && j < SLOT_COUNT; j++)
-      WORDS(version->instance[k], INSTANCE_SLOTS + functions[k].slot * j + SLOT_BUSY) = 0;
+      WORDS(version->instance[k], INSTANCE_SLOTS + FUNCTION(model, k)->slot * j + SLOT_BUSY) = 0;
   trim_version(model, version, -1);
   for (int32_t k = 0; k < FUNCTIONS; k++) {
     if (version->instance[k]) r->free(r->context, version->instance[k]);
@@ -75,9 +75,9 @@ static uint64_t *zeros(TW_MODEL *model, int64_t bytes, uint64_t *misaligned) {
 
 /* Set the constant pointers of every function: to the weights, and to prepared results. */
 static int32_t prepare(TW_MODEL *model, tw_version *version, tw_error *error) {
-  for (int32_t at = 0; at < FUNCTIONS; at++) {
-    int32_t number = order[at];
-    const tw_function *f = &functions[number];
+  for (int32_t at = 0; at < FUNCTION_COUNT(model); at++) {
+    int32_t number = ORDER(model)[at];
+    const tw_function *f = FUNCTION(model, number);
     for (int32_t k = 0; k < f->constant_count; k++) {
       int32_t constant = f->constants[k], made = constants[constant].prepared;
       version->pointers[number][k] = made < 0 ? WEIGHT(version->weights, constant)
@@ -107,8 +107,8 @@ static int32_t make_version(TW_MODEL *model, tw_version *version, const void *we
   for (int32_t k = 0; k < FUNCTIONS; k++) version->instance[k] = version->pointers[k] = 0;
   for (int32_t k = 0; k < PREPARED; k++) version->prepared[k] = 0;
   version->weights = weights;
-  for (int32_t k = 0; k < FUNCTIONS; k++) {
-    const tw_function *f = &functions[k];
+  for (int32_t k = 0; k < FUNCTION_COUNT(model); k++) {
+    const tw_function *f = FUNCTION(model, k);
     version->instance[k] = zeros(model, INSTANCE_SLOTS + SLOT_COUNT * f->slot, &misaligned);
     version->pointers[k] = zeros(model, 8 * (f->constant_count + 1), &misaligned);
     if (!version->instance[k] || !version->pointers[k]) return fail_allocation(misaligned, error);
@@ -172,8 +172,14 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   const void *base = weights;
   int32_t code = check_runtime(runtime, error);
   if (code) return code;
-  const char *feature = missing_feature();
+#ifdef LEVELS
+  const tw_level *level = 0;
+  code = choose_level(known_fields(runtime).level, &level, error);
+  if (code) return code;
+#else
+  const char *feature = missing_feature(needed_features);
   if (feature) return fail_processor(begin(error), feature);
+#endif
 #ifdef TW_WEB
   (void)bytes; /* checked while they were copied to the device */
 #else
@@ -187,6 +193,9 @@ static int32_t open_model(const tw_runtime *runtime, const void *weights, int64_
   __atomic_add_fetch(&live_models, 1, __ATOMIC_RELAXED);
   model->runtime = known_fields(runtime);
   model->holders = 1;
+#ifdef LEVELS
+  model->level = level;
+#endif
   fill_table(model);
 #ifdef REPLACEABLE
   begin_versions(&model->versions);

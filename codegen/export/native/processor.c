@@ -1,5 +1,5 @@
 /* Detection of the processor features that a library requires. missing_feature returns the first
- * one that this processor lacks, or null. A feature without a test below counts as missing. */
+ * one of a list that this processor lacks, or null. A feature without a test below counts as missing. */
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -10,7 +10,7 @@ static int has_state(uint32_t wanted) {
   return (low & wanted) == wanted;
 }
 
-static const char *missing_feature(void) {
+static const char *missing_feature(const char *const *needed_features) {
   uint32_t a, b, c, d, b7 = 0, c7 = 0, d7 = 0, a71 = 0, c81 = 0;
   __cpuid(1, a, b, c, d);
   uint32_t c1 = c;
@@ -34,6 +34,11 @@ static const char *missing_feature(void) {
     known = 1;                                                        \
     have = bit;                                                       \
   }
+    FEATURE(sse3, c1 & 1)
+    FEATURE(ssse3, c1 >> 9 & 1)
+    FEATURE(sse4.1, c1 >> 19 & 1)
+    FEATURE(sse4.2, c1 >> 20 & 1)
+    FEATURE(popcnt, c1 >> 23 & 1)
     FEATURE(avx2, avx && (b7 >> 5 & 1))
     FEATURE(bmi2, b7 >> 8 & 1)
     FEATURE(fma, avx && (c1 >> 12 & 1))
@@ -62,7 +67,7 @@ static const char *missing_feature(void) {
   })
 #define FIELD(word, bit) ((int)((word) >> (bit) & 15))
 
-static const char *missing_feature(void) {
+static const char *missing_feature(const char *const *needed_features) {
   if (!needed_features[0]) return 0;
   uint64_t isar0 = ID("s3_0_c0_c6_0"), isar1 = ID("s3_0_c0_c6_1"), pfr0 = ID("s3_0_c0_c4_0");
   int has_sve = FIELD(pfr0, 32) != 0;
@@ -112,7 +117,7 @@ static uint64_t present_features(void) {
   return (letters >> ('v' - 'a') & 1) << 2;
 }
 
-static const char *missing_feature(void) {
+static const char *missing_feature(const char *const *needed_features) {
   if (!needed_features[0]) return 0;
   uint64_t present = present_features();
   for (int k = 0; needed_features[k]; k++) {
@@ -135,5 +140,8 @@ static const char *missing_feature(void) {
   return 0;
 }
 #else
-static const char *missing_feature(void) { return 0; }
+static const char *missing_feature(const char *const *needed_features) {
+  (void)needed_features;
+  return 0;
+}
 #endif

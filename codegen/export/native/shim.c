@@ -7,6 +7,17 @@
 #define WORD(pointer) ((uint64_t)(uintptr_t)(pointer))
 #define ADDRESS(word) ((void *)(uintptr_t)(word))
 
+/* The functions of a model: those of its level. */
+#ifdef LEVELS
+#define FUNCTION(model, k) (&(model)->level->table[k])
+#define FUNCTION_COUNT(model) ((model)->level->count)
+#define ORDER(model) ((model)->level->order)
+#else
+#define FUNCTION(model, k) (&functions[k])
+#define FUNCTION_COUNT(model) FUNCTIONS
+#define ORDER(model) order
+#endif
+
 /* The weights that functions read, with their workspaces. */
 typedef struct {
 #ifdef REPLACEABLE
@@ -24,6 +35,9 @@ struct TW_MODEL {
   tw_versions versions;
 #else
   tw_version version;
+#endif
+#ifdef LEVELS
+  const tw_level *level;
 #endif
   tw_runtime runtime;
   int64_t memory[2]; /* of workspaces: the limit, and the bytes in use */
@@ -396,7 +410,7 @@ static int is_limited(const tw_function *f, int32_t code, uint64_t *call) {
 /* Call a function with the weights of a version. */
 static int32_t call_version(TW_MODEL *model, tw_version *version, int32_t number, uint64_t *call,
                             tw_error *error) {
-  const tw_function *f = &functions[number];
+  const tw_function *f = FUNCTION(model, number);
   uint64_t *results = results_of(f, call);
   int32_t code = f->entry(version->instance[number], call);
   if (code && is_limited(f, code, call)) { /* free the memory of idle workspaces, and try again */

@@ -179,7 +179,7 @@ static const tw_tensor *tensor_of_state(TW_STATE *state, const char *name) {
 /* Call a function with a state; after a failure that may have written it, the state is refused. */
 static int32_t call_with_state(TW_MODEL *model, int32_t number, TW_STATE *state, uint64_t *call,
                                tw_error *error) {
-  const tw_function *f = &functions[number];
+  const tw_function *f = FUNCTION(model, number);
   if (!state) return fail_null_state(in_function(f, error));
   if (state->model != model) return fail_other_state(in_function(f, error));
   if (!enter_state(state)) return fail_busy_state(in_function(f, error));

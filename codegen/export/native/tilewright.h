@@ -52,7 +52,8 @@ enum {
   TW_ERROR_STATE = 20,
   TW_ERROR_CANCELED = 21,
   TW_ERROR_LIMIT = 22,
-  TW_ERROR_WORKSPACE = 23
+  TW_ERROR_WORKSPACE = 23,
+  TW_ERROR_LEVEL = 24
 };
 
 /* An error. The caller owns it; every function clears it first. */
@@ -114,6 +115,9 @@ typedef struct tw_runtime {
   /* The 32 bytes of the sha256 of the tensors that open requires, or null: any that the library
    * accepts. Read by open only. */
   const unsigned char *expected_root;
+  /* The level that open selects of a library with levels, or null or empty: the last one that the
+   * processor can execute. Read by open only. Libraries without levels ignore it. */
+  const char *level;
 } tw_runtime;
 
 /* How a call runs; a null pointer is the default. Fields may be added at the end, as in tw_runtime. */
@@ -204,9 +208,11 @@ static inline void tw_stdlib_free(void *context, void *memory) {
   free(memory);
 }
 
-/* Return a runtime that uses the C library's allocator and the calling thread. */
+/* Return a runtime that uses the C library's allocator and the calling thread. Its level is the
+ * environment variable TILEWRIGHT_LEVEL. */
 static inline tw_runtime tw_stdlib_runtime(void) {
-  tw_runtime r = {sizeof r, TW_ABI_VERSION, 0, tw_stdlib_alloc, tw_stdlib_free, 0, 1, 0, 0, 0};
+  tw_runtime r = {sizeof r, TW_ABI_VERSION, 0, tw_stdlib_alloc, tw_stdlib_free, 0, 1, 0, 0, 0, 0};
+  r.level = getenv("TILEWRIGHT_LEVEL");
   return r;
 }
 
@@ -587,10 +593,12 @@ static inline tw_pool *tw_pool_open(int64_t threads) {
   return p;
 }
 
-/* Return a runtime that uses the C library's allocator and the threads of a pool. */
+/* Return a runtime that uses the C library's allocator and the threads of a pool. Its level is the
+ * environment variable TILEWRIGHT_LEVEL. */
 static inline tw_runtime tw_pool_runtime(tw_pool *p) {
   tw_runtime r = {sizeof r, TW_ABI_VERSION, p, tw_stdlib_alloc, tw_stdlib_free, tw_pool_parallel,
-                  p->started + 1, 0, 0, 0};
+                  p->started + 1, 0, 0, 0, 0};
+  r.level = getenv("TILEWRIGHT_LEVEL");
   return r;
 }
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const needed_features[] = {0};
 static int equal_text(const char *a, const char *b) { return !strcmp(a, b); }
 #include "processor.c"
 #include "sha256.c"
