@@ -225,7 +225,7 @@ def _limits_exceeded(
     checks: list[Callable[[], None]] = [
         *(partial(check_axis, func.name, axis, target) for axis in axes),
         partial(check_threads, func.name, axes, target),
-        lambda: check_shared(func.name, shared_memory(func, buffers, threads), target),
+        lambda: check_shared(func.name, shared_memory(func, buffers, threads, target), target),
     ]
     for run in checks:
         try:

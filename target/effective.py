@@ -78,7 +78,8 @@ def merged_target(given: Target, own: Target) -> Target | None:
         return None
     if given.kind == "webgpu":
         names = (*given.features, *own.features)
-        return replace(given, features=tuple(dict.fromkeys(names)), threads=given.threads)
+        where = given.where or own.where
+        return replace(given, features=tuple(dict.fromkeys(names)), where=where)
     if not given.is_gpu and "" not in (_family(given), _family(own)) and _differ(given, own):
         return None
     if given.threads and own.threads and given.threads != own.threads:

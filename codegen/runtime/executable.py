@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from ...calls import checked_calls
 from ...errors import UnpicklableError
@@ -25,7 +25,7 @@ from ..build.native_library import Library
 from ..build.rtlib_object import rtlib_object_code
 from ..build.worker_pool import CompileJob, default_pool
 from ..entry_names import CALL, INTO, public_name
-from ..errors import ArgumentNameError, CompileError
+from ..errors import ArgumentNameError
 from ..libraries import library_address
 from ..manifest import FunctionSpec
 from ..nvidia import Image, disassemble
@@ -511,7 +511,7 @@ class Executable:
         UnknownFunctionError
             If no kernel has this name, or the target does not use images.
         """
-        images = self.artifact.images
+        images = self.artifact.images if self.target.is_cuda else {}
         name = next(iter(images), "") if kernel is None and len(images) == 1 else kernel or ""
         if name not in images:
             raise UnknownFunctionError(
@@ -554,7 +554,7 @@ class Executable:
         return self.artifact.kernels
 
     def llvm(self, kernel: str | None = None, *, optimized: bool = False) -> str:
-        """Return the LLVM IR text of a kernel, or of the host flow.
+        """Return the LLVM IR text of a kernel, or of the host flow; for WebGPU, a kernel's WGSL.
 
         Parameters
         ----------
@@ -570,13 +570,12 @@ class Executable:
         """Return the machine code of a kernel, or of the host flow, as assembly text."""
         return self._convert(kernel, self._text(kernel), "assembly")
 
-    def _convert(self, kernel: str | None, text: str, output: str) -> str:
-        match output:
-            case "optimized" | "assembly":
-                own = kernel and CompileJob(kernel, text, self.target, output)
-                return default_pool().run(own or host_job(text, self.target, output)).decode()
-            case _:
-                raise CompileError(f"unknown artifact kind {output!r}")
+    def _convert(self, kernel: str | None, text: str, to: Literal["optimized", "assembly"]) -> str:
+        if kernel and self.target.kind == "webgpu":
+            hint = f"exe.llvm({kernel!r}) returns the text of its shader"
+            raise UnknownFunctionError(f"the driver compiles kernel {kernel!r}", hint=hint)
+        own = kernel and CompileJob(kernel, text, self.target, to)
+        return default_pool().run(own or host_job(text, self.target, to)).decode()
 
     def trim(self) -> None:
         """Free the arenas that no call is using."""

@@ -20,6 +20,8 @@ from .threads import Threads
 ALIGNMENT: Final = 16
 """The minimum alignment in bytes of a buffer in registers or shared memory."""
 
+_WORD: Final = 4
+
 
 def alignment_of(buffer: Buffer) -> int:
     """Return the alignment in bytes of a buffer in registers or shared memory."""
@@ -31,7 +33,22 @@ def rounded(size: int, alignment: int) -> int:
     return -(-size // alignment) * alignment
 
 
-def shared_memory(func: PrimFunc, buffers: Iterable[Buffer], threads: Threads) -> dict[str, int]:
+def element_width(dtype: DType, target: Target | None) -> int:
+    """Return the bytes of an element in shared memory; in a shader it has whole words.
+
+    Examples
+    --------
+    >>> from tilewright.ir.dtype import f16
+    >>> element_width(f16, Target("cuda")), element_width(f16, Target("webgpu"))
+    (2, 4)
+    """
+    shader = target is not None and target.kind == "webgpu"
+    return max(_WORD if shader else 1, -(-dtype.bits // 8))
+
+
+def shared_memory(
+    func: PrimFunc, buffers: Iterable[Buffer], threads: Threads, target: Target | None = None
+) -> dict[str, int]:
     """Return the shared memory of a thread block: bytes by name of the allocation.
 
     Parameters
@@ -42,11 +59,15 @@ def shared_memory(func: PrimFunc, buffers: Iterable[Buffer], threads: Threads) -
         Its temporaries after the pass ``compact_thread_buffers``.
     threads : Threads
         The threads of a block.
+    target : Target or None
+        The target, which decides the width of elements.
     """
     found: dict[str, int] = {}
     for buffer in buffers:
         if buffer.scope == "shared":
-            found[buffer.name] = rounded(const_value(size_of(buffer)) or 0, alignment_of(buffer))
+            size = const_value(size_of(buffer)) or 0
+            size *= element_width(buffer.dtype, target) // element_width(buffer.dtype, None)
+            found[buffer.name] = rounded(size, alignment_of(buffer))
     for block in walk(func.body):
         if not isinstance(block, Block) or not isinstance(role := block.threads, Combined):
             continue

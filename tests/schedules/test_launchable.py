@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from tilewright.codegen.lower import lower_kernel
+from tilewright.codegen.lower.shaders import kernel_shaders
 from tilewright.errors import TilewrightError
-from tilewright.ir.kernel_errors import KernelProgramError
+from tilewright.ir.kernel_errors import KernelProgramError, SharedMemoryError
 from tilewright.ir.script import parse
 from tilewright.schedules import Schedule, State
 from tilewright.schedules.launchable import REQUIREMENTS, Launchable, launch_errors, launchable
@@ -152,6 +154,21 @@ def test_shared_memory_has_the_size_that_lowering_computes(target, size):
         assert found[0].numbers["limit"] == limit
         assert found[0].where[0].name == "s"
     assert agrees(given.module.prims[0], target)
+
+
+@pytest.mark.parametrize(("size", "fits"), [(4096, True), (8192, False)])
+def test_an_element_of_workgroup_memory_has_whole_words(size, fits):
+    """8192 halves have 16 KiB, and 32 KiB in the words of a shader."""
+    text = TILE.format(size=size).replace("f32", "f16")
+    given, target = State.start(parse(text, check=False)), Target("webgpu")
+    found = given.launchable(target)
+    assert (not found) == fits
+    assert not given.launchable(Target("cuda", arch="sm_80"))
+    with nullcontext() if fits else pytest.raises(SharedMemoryError, match="32768 bytes"):
+        kernel_shaders(lower_kernel(given.module.prim("f"), target), target)
+    if found:
+        assert found[0].numbers["bytes"] == 4 * size
+        assert found[0].numbers["limit"] == 16 * 1024
 
 
 def test_partial_results_of_a_reduction_need_shared_memory():

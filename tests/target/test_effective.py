@@ -1,5 +1,7 @@
 """One target that satisfies all targets stated for a program."""
 
+from dataclasses import replace
+
 import pytest
 
 from tilewright.target.effective import TargetMismatchError, effective_target, merged_target
@@ -7,6 +9,7 @@ from tilewright.target.target import Target
 
 CPU, AVX2 = Target("cpu"), Target("cpu", features=("avx2",))
 ARM = Target("cpu", arch="aarch64")
+WEBGPU, BROWSER = Target("webgpu"), Target("webgpu", where="browser")
 CUDA, HOPPER = Target("cuda"), Target("cuda", arch="sm_90a")
 
 
@@ -25,6 +28,10 @@ CUDA, HOPPER = Target("cuda"), Target("cuda", arch="sm_90a")
         (Target("simt"), CUDA, Target("simt")),
         (Target("simt"), HOPPER, None),
         (CUDA, Target("simt"), None),
+        (WEBGPU, BROWSER, BROWSER),
+        (BROWSER, WEBGPU, BROWSER),
+        (BROWSER, Target("webgpu", features=("f16",)), replace(BROWSER, features=("f16",))),
+        (CUDA, BROWSER, None),
     ],
 )
 def test_options_of_two_targets(given: Target, own: Target, expected: Target | None) -> None:

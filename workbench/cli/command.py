@@ -76,7 +76,7 @@ def trust_argument(parser: argparse.ArgumentParser) -> None:
 
 def target_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of commands that compile."""
-    parser.add_argument("--target", default="cpu", help="cpu, cuda, or simt (default: cpu)")
+    parser.add_argument("--target", default="cpu", help="cpu, cuda, simt, or webgpu (default: cpu)")
     parser.add_argument("--arch", default="", help="architecture, such as aarch64 or sm_90a")
     parser.add_argument(
         "--features",
@@ -88,6 +88,11 @@ def target_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         help="number of threads; 0 means one per core (default: 0)",
+    )
+    parser.add_argument(
+        "--where",
+        default="",
+        help="where kernels of target webgpu run: browser, or nothing for this machine (default)",
     )
 
 
@@ -135,7 +140,13 @@ def writing(path: str) -> Generator[None]:
 def chosen_target(options: argparse.Namespace) -> Target:
     """Return the target that the arguments describe."""
     features = tuple(word for word in str(options.features).split(",") if word)
-    return Target(options.target, arch=options.arch, features=features, threads=options.threads)
+    return Target(
+        options.target,
+        arch=options.arch,
+        features=features,
+        threads=options.threads,
+        where=options.where,
+    )
 
 
 def chosen_sizes(options: argparse.Namespace, symbols: tuple[Var, ...]) -> dict[str, int]:

@@ -102,7 +102,8 @@ def _compile(options: argparse.Namespace) -> Output:
     sizes = {n: len(data) for n, data in (*artifact.objects.items(), *artifact.images.items())}
     lines = [f"compiled for {executable.target} in {seconds:.2f} s"]
     lines += [f"  {size:>9,} B  {name or '(host flow)'}" for name, size in sorted(sizes.items())]
-    used = {name: executable.image(name).resources for name in sorted(artifact.images)}
+    compiled = sorted(artifact.images) if executable.target.is_cuda else []
+    used = {name: executable.image(name).resources for name in compiled}
     lines += ["", resource_table(used)] if used else []
     if options.output:
         data = artifact.to_bytes()

@@ -30,6 +30,7 @@ from ..device_tensor import DeviceTensor, Owner
 from ..table import MemoryProvider, RuntimeTable
 from .adapter import request_adapter, wgpu_module
 from .kernel import ERROR_BYTES, Bound, WebGpuKernel
+from .loop_limit import LoopRecord, ends_loops
 from .memory import Block, BlockTable
 
 Array = NDArray[Any]
@@ -95,6 +96,7 @@ class WebGpuDevice:
         self._record: Any = self._device.create_buffer(
             size=32, usage=usage.STORAGE | usage.COPY_DST | usage.COPY_SRC
         )
+        self._loops: LoopRecord | None = None
         self._staged = bytearray()
         self._encoder: Any = None
         self._pass: Any = None
@@ -115,6 +117,15 @@ class WebGpuDevice:
             device=ctypes.addressof(self._description),
             copy=copy,
         )
+
+    def guard_loops(self) -> None:
+        """Record the loops that the driver ends before their conditions do, if it does so.
+
+        A read of results raises the error of a kernel with such a loop.
+        """
+        with self._entered():
+            if ends_loops(self._wgpu, self._device):
+                self._loops = LoopRecord(self._wgpu, self._device, self.name)
 
     def _describe(self) -> ctypes.Array[ctypes.c_int64]:
         """Return the device description that generated code reads through its runtime table."""
@@ -219,6 +230,11 @@ class WebGpuDevice:
         with self._entered():
             self._submit()
             self._device.queue.read_buffer(self._record, 0, ERROR_BYTES)
+            self._check_loops()
+
+    def _check_loops(self) -> None:
+        if self._loops is not None:
+            self._loops.check()
 
     def _at(self, address: int) -> tuple[Block, int]:
         found = self._blocks.find(address)
@@ -249,6 +265,7 @@ class WebGpuDevice:
         if not size:
             return
         self._submit()
+        self._check_loops()
         block, start = self._at(source)
         first, last = start // 4 * 4, -(-(start + size) // 4) * 4
         content = bytes(self._device.queue.read_buffer(block.buffer, first, last - first))
@@ -326,6 +343,9 @@ class WebGpuDevice:
 
     def pipeline(self, name: str, text: str, bindings: int) -> tuple[Any, Any]:
         """Return the pipeline of a shader and the layout of its bind group."""
+        if self._loops is not None:
+            bindings += 1
+            text = self._loops.guarded(name, text, bindings)
         group = self._layouts.get(bindings)
         if group is None:
             group = self._layouts[bindings] = self._make_layout(bindings)
@@ -353,10 +373,11 @@ class WebGpuDevice:
         return self._device.create_bind_group_layout(entries=entries)
 
     def bind_group(self, layout_: Any, bound: list[Bound], *, checked: bool) -> Any:
-        """Return a bind group: the sizes, the buffers, and the record of checks."""
+        """Return a bind group: the sizes, the buffers, and the records of checks and loops."""
         ranges = [(self._sizes, 0, self._slot)]
         ranges += [(b.block.buffer, b.start, b.size) for b in bound]
         ranges += [(self._record, 0, 32)] if checked else []
+        ranges += [] if self._loops is None else [(self._loops.buffer, 0, 4)]
         entries = [
             {"binding": k, "resource": {"buffer": buffer, "offset": start, "size": size}}
             for k, (buffer, start, size) in enumerate(ranges)
@@ -451,6 +472,7 @@ class WebGpuDevice:
         """Raise the error of the first failed check of a launch."""
         self._submit()
         record = bytes(self._device.queue.read_buffer(self._record, 0, ERROR_BYTES))
+        self._check_loops()
         error = kernel.failed_check(record)
         if error is not None:
             raise error
@@ -486,7 +508,11 @@ class WebGpuDevice:
 _SIZES_BYTES: Final = 1024
 """The bytes of the sizes of one launch."""
 
-_RAISED_LIMITS: Final = ("max-buffer-size", "max-storage-buffer-binding-size")
+_RAISED_LIMITS: Final = (
+    "max-buffer-size",
+    "max-storage-buffer-binding-size",
+    "max-storage-buffers-per-shader-stage",
+)
 """The limits of the adapter that replace the portable ones."""
 
 
@@ -499,7 +525,9 @@ def opened_device() -> WebGpuDevice:
     DeviceUnavailableError
         If the package ``wgpu`` or a driver is missing.
     """
-    return WebGpuDevice(wgpu_module(), request_adapter())
+    device = WebGpuDevice(wgpu_module(), request_adapter())
+    device.guard_loops()
+    return device
 
 
 def webgpu_device(target: Target) -> WebGpuDevice:

@@ -204,7 +204,7 @@ def read_target(scope: Scope, node: ast.expr) -> Target:
     arguments = Arguments(scope.source, node, usage)
     kind = [scope.string(n) for n in arguments.take(0, 1)]
     arch, features = arguments.keyword("arch"), arguments.keyword("features")
-    threads = arguments.keyword("threads")
+    threads, where = arguments.keyword("threads"), arguments.keyword("where")
     arguments.finish()
     try:
         return Target(
@@ -212,6 +212,7 @@ def read_target(scope: Scope, node: ast.expr) -> Target:
             arch="" if arch is None else scope.string(arch),
             features=() if features is None else scope.strings(features),
             threads=0 if threads is None else scope.integer(threads),
+            where="" if where is None else scope.string(where),
         )
     except UnknownTargetError as error:
         raise _at(scope, node, error) from None

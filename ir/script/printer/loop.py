@@ -73,6 +73,8 @@ def target_text(target: Target) -> str:
         parts.append(f"features={tuple_text([quote(f) for f in target.features])}")
     if target.threads:
         parts.append(f"threads={target.threads}")
+    if target.where:
+        parts.append(f"where={quote(target.where)}")
     return f"Target({', '.join(parts)})"
 
 

@@ -6,8 +6,10 @@ from typing import Final
 
 from ....ir.loop.nodes import Buffer
 from ....ir.symbolic import Expr, const_value, product
+from ....target.gpus import limits_of
 from ...composite import composite
 from ...handles import BlockRef, FunctionRef, LoopRef, buffer_ref
+from ...launch.shared_memory import element_width
 from ...patterns import Rows, classify
 from ...primitives.placement.compute_inline import ComputeInline
 from ...problem import RuleNotApplicableError
@@ -16,6 +18,9 @@ from ._binding import THREADS, WARP, joined, require_exchange
 
 LONGEST: Final = 4096
 """The largest number of elements of a row that a thread block keeps in shared memory."""
+
+EXCHANGE: Final = 2048
+"""The bytes of shared memory that remain for the partial results of reductions."""
 
 
 @composite
@@ -50,7 +55,8 @@ def schedule_gpu_rows(sch: Schedule, function: FunctionRef) -> None:
     -----
     ``compute_inline`` for temporaries of unknown size, ``compute_at`` under the row loops of the
     last block, ``set_scope``, then ``split`` and ``bind``. A row of a temporary has at most 4096
-    elements, which are in shared memory.
+    elements, which are in shared memory; rows that do not fit in the shared memory of the target
+    are inlined, too, so that they are computed again.
 
     Examples
     --------
@@ -75,6 +81,7 @@ def schedule_gpu_rows(sch: Schedule, function: FunctionRef) -> None:
     pattern = classify(sch.module.prim(name))
     if not isinstance(pattern, Rows):
         raise RuleNotApplicableError(f"{name!r} does not reduce rows")
+    _inline_long_rows(sch, name, pattern.shared)
     refs = sch.get_blocks(name)
     if pattern.shared:
         *before, last = refs
@@ -101,6 +108,34 @@ def _inline_columns(sch: Schedule, name: str) -> None:
             sch.apply(step)
 
 
+def _inline_long_rows(sch: Schedule, name: str, shared: int) -> None:
+    """Inline the rows that do not fit in the shared memory beside the others, where it is legal."""
+    room = _room(sch, name)
+    temporaries = sch.state.tree(name).temporaries
+    for block in sch.get_blocks(name):
+        node = sch.state.block(block)
+        written = node.writes[0].buffer
+        size = _constant_size(written.shape[shared:]) or 1
+        if written not in temporaries or size == 1:
+            continue
+        needed = size * _width(sch, name, written)
+        step = ComputeInline(block)
+        if needed <= room and size <= LONGEST:
+            room -= needed
+        elif node.init is None and not sch.check(step):
+            sch.apply(step)
+
+
+def _room(sch: Schedule, name: str) -> int:
+    """Return the bytes of shared memory of a thread block for rows."""
+    return limits_of(sch.state.target_of(name)).shared_optin - EXCHANGE
+
+
+def _width(sch: Schedule, name: str, buffer: Buffer) -> int:
+    """Return the bytes of an element in shared memory."""
+    return element_width(buffer.dtype, sch.state.target_of(name))
+
+
 def _constant_size(dims: tuple[Expr, ...]) -> int | None:
     """Return the number of elements if every dimension is constant; ``n * 0`` is not enough."""
     known = [const_value(d) for d in dims]
@@ -112,11 +147,16 @@ def _scopes(sch: Schedule, name: str, shared: int) -> None:
 
     A value that one of the threads computes is in shared memory, too.
     """
+    room = _room(sch, name)
     for buffer in sch.state.tree(name).temporaries:
         size = _constant_size(buffer.shape[shared:])
         if size is None or size > LONGEST:
             raise _too_long(buffer, size)
         scope = "local" if size == 1 and not _is_divided(sch, name, buffer, shared) else "shared"
+        if scope == "shared":
+            room -= size * _width(sch, name, buffer)
+        if room < 0:
+            raise _too_long(buffer, size)
         sch.set_scope(buffer_ref(name, buffer), scope)
 
 
@@ -133,7 +173,8 @@ def _is_divided(sch: Schedule, name: str, buffer: Buffer, shared: int) -> bool:
 def _too_long(buffer: Buffer, size: int | None) -> RuleNotApplicableError:
     length = "of unknown length" if size is None else f"of {size} elements"
     return RuleNotApplicableError(
-        f"a row {length} of {buffer.name!r} does not fit the limit of {LONGEST} elements"
+        f"a row {length} of {buffer.name!r} does not fit the limit of {LONGEST} elements, or the "
+        "shared memory of a thread block"
     )
 
 

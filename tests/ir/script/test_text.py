@@ -35,9 +35,10 @@ from tilewright.ir.loop.nodes import (
 from tilewright.ir.loop.typing import own_dtype_problems
 from tilewright.ir.loop.visit import transform, walk
 from tilewright.ir.module import Module
-from tilewright.ir.script import UnprintableProgramError, to_text
+from tilewright.ir.script import ScriptSyntaxError, UnprintableProgramError, to_text
 from tilewright.ir.structural_hash import explain_difference
 from tilewright.ir.symbolic import FALSE, TRUE, as_expr, maximum, minimum, var
+from tilewright.target.target import Target
 
 from tests.ir.graph.cases import CASES
 from tests.ir.graph.test_operators import Program
@@ -64,6 +65,34 @@ def test_every_form_prints_exactly(text: str) -> None:
     assert to_text(module) == text.rstrip("\n")
     for func in module:
         assert explain_difference(func, parse(text).functions[func.name]) == ""
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        Target("webgpu", where="browser"),
+        Target("webgpu", features=("f16", "timestamps"), where="browser"),
+        Target("webgpu", features=("f16",)),
+        Target("cuda", arch="sm_90a"),
+        Target("cpu", arch="x86_64", features=("avx2",), threads=2),
+    ],
+    ids=str,
+)
+def test_every_option_of_a_target_is_printed_and_parsed(target: Target) -> None:
+    text = f"@prim_func(target={target})\ndef f(x: Buffer[(4,), f32]):\n    pass"
+    func = parse(text).prims[0]
+    assert func.target == target
+    assert parse(to_text(func)).prims[0].target == target
+    assert_same(func)
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [("webgpu", "unknown location 'moon'"), ("cpu", "unknown location 'moon'")],
+)
+def test_an_unknown_location_of_a_target(kind: str, problem: str) -> None:
+    with pytest.raises(ScriptSyntaxError, match=problem):
+        parse(f'@prim_func(target=Target("{kind}", where="moon"))\ndef f(): pass')
 
 
 def test_the_texts_cover_every_node_class() -> None:

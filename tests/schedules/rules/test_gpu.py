@@ -255,6 +255,20 @@ def test_rule(name):
     agrees(scheduled, naive, SIZES, tolerance=tolerance)
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_webgpu_has_the_rules_of_cuda(name):
+    """The same composite steps, within the limits of WebGPU."""
+    used = []
+    for target in (Target("cuda", arch="sm_90a"), Target("webgpu")):
+        schedule = Schedule(parse(PROGRAMS[name][0]), target)
+        (naive,) = schedule.module.prims
+        schedule.schedule_kernel(naive.name)
+        assert not schedule.state.launchable(target, naive.name)
+        used.append([group.op for group in schedule.trace.groups])
+    assert used[0] == used[1]
+    assert "schedule_kernel" in used[0]
+
+
 def test_scheduled_kernels_are_unchanged():
     schedule = Schedule(parse(COLUMNS), Target("simt"))
     j, _ = schedule.get_loops(schedule.get_block("sum"))

@@ -107,6 +107,31 @@ def test_bench_with_options_and_verdict(run, network: Path) -> None:
     assert data["low"] <= data["median"] <= data["high"]
 
 
+def test_compile_for_the_browser(run, matmul: Path) -> None:
+    chosen = ("--target", "webgpu", "--features", "f16", "--where", "browser")
+    ran = run("compile", matmul, *chosen, "--json")
+    assert ran.data["target"] == "Target('webgpu', features=('f16',), where='browser')"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        (("--target", "webgpu", "--where", "moon"), "unknown location 'moon'"),
+        (("--where", "browser"), "kernels of target 'cpu' do not run in a browser"),
+    ],
+)
+def test_a_location_that_does_not_exist(run, matmul: Path, chosen, expected: str) -> None:
+    ran = run("compile", matmul, *chosen)
+    assert ran.code == 1
+    assert expected in ran.err
+
+
+def test_run_for_a_browser_names_the_workbench(run, matmul: Path) -> None:
+    ran = run("run", matmul, "--target", "webgpu", "--where", "browser")
+    assert ran.code == 1
+    assert "runs kernels in the page of a workbench" in ran.err
+
+
 SCALED = """
 n = symbols("n")
 

@@ -17,7 +17,7 @@ from tilewright.codegen.runtime.webgpu.device import opened_device, webgpu_devic
 from tilewright.codegen.runtime.webgpu.kernel import RejectedShaderError, WebGpuKernel
 from tilewright.codegen.wgsl import Shader
 from tilewright.ir.dtype import f32
-from tilewright.ir.module import Constant, Module
+from tilewright.ir.module import Constant, Module, UnknownFunctionError
 
 from tests.codegen.wgsl.running import WEBGPU, compiled
 
@@ -63,6 +63,20 @@ def test_a_tensor_has_no_address_for_other_libraries(twice):
     y = twice(opened_device().upload(np.ones(3, np.float32)))
     with pytest.raises(BufferError, match=r"use numpy\(\)"):
         np.from_dlpack(y)
+
+
+def test_shaders_are_not_images(twice):
+    for name in (None, "twice"):
+        with pytest.raises(UnknownFunctionError) as caught:
+            twice.image(name)
+        assert caught.value.hint == "only target 'cuda' has images"
+
+
+def test_the_text_of_a_kernel_is_its_shader(twice):
+    assert "@compute" in twice.llvm("twice")
+    for request in (lambda: twice.assembly("twice"), lambda: twice.llvm("twice", optimized=True)):
+        with pytest.raises(UnknownFunctionError, match="the driver compiles kernel 'twice'"):
+            request()
 
 
 def test_memory_is_reused(twice):
