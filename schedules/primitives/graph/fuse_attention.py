@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from ....ir.graph.nodes import (
@@ -12,14 +13,15 @@ from ....ir.graph.nodes import (
     GraphFunc,
     KernelVersion,
     TensorInfo,
+    operand_info,
 )
 from ....ir.graph.operators.lowering import callee_facts
 from ....ir.graph.regions import binding_of
 from ....ir.loop.nodes import PrimFunc
 from ....ir.module import Module
-from ....ir.symbolic import Facts, bounds
+from ....ir.symbolic import Expr, Facts, bounds, var
 from ...apply import Primitive, Rewrite
-from ...attention import Attention, Recognition
+from ...attention import Attention, CausalStep, Recognition, ScoreStep, Source
 from ...attention_kernels import blocked_attention, row_attention
 from ...handles import BindingRef, FunctionRef, Handle, label
 from ...kernels import KernelCall, KernelTable, add_origins, generalize
@@ -166,8 +168,9 @@ class FuseAttention(Primitive):
             more = (o for b in inner for o in (*b.origins, b.value.name))
             return replace(binding, origins=binding.origins.union(more))
 
+        kernels = _Kernels(graph.facts, (self.lanes, self.rows))
         calls = {
-            b.value: _call(named(b, found), found, graph, (self.lanes, self.rows), table)
+            b.value: _call(named(b, found), found, graph, kernels, table)
             for b, found in attentions(graph)
             if not wanted or b.value.uid in wanted
         }
@@ -200,15 +203,58 @@ def attentions(graph: GraphFunc) -> list[tuple[Binding, Attention]]:
     return [(b, attention) for b, attention in found if attention is not None]
 
 
+class _Kernels:
+    """The kernels of the attentions of a function; those of equal layers are made once."""
+
+    def __init__(self, facts: Facts, tile: tuple[int, int]) -> None:
+        self._facts, self._tile = facts, tile
+        self._made: dict[tuple[object, ...], list[tuple[int, PrimFunc]]] = {}
+
+    def of(self, found: Attention) -> list[tuple[int, PrimFunc]]:
+        """Return the kernels of an attention, with the names of the first one that is equal."""
+        key = _signature(found)
+        if key not in self._made:
+            self._made[key] = _kernels(found, self._facts, self._tile)
+        return self._made[key]
+
+
+@cache
+def _indices(count: int) -> tuple[Expr, ...]:
+    """Return any indices of an operand of a product."""
+    return tuple(var(f"i{k}", lower=0) for k in range(count))
+
+
+def _signature(found: Attention) -> tuple[object, ...]:
+    """Return a key that two attentions have in common if their kernels differ in names only."""
+    at = _indices(len(found.outer) + 2)
+    operands = found.operands
+
+    def read(source: Source) -> tuple[object, ...]:
+        return operands.index(source.operand), source.at(at)
+
+    def step(one: ScoreStep | CausalStep) -> tuple[object, ...]:
+        if isinstance(one, CausalStep):
+            return (one.offset,)
+        factor = one.factor
+        other = read(factor) if isinstance(factor, Source) else float(factor).hex()
+        return one.op, other, float(one.other).hex()
+
+    infos = [operand_info(o) for o in operands]
+    shapes = [(i.shape, i.dtype) if isinstance(i, TensorInfo) else i for i in infos]
+    sizes = (found.outer, found.queries, found.keys, found.width, found.depth, found.zero_rows)
+    sources = (found.query, found.key, found.value)
+    return (*sizes, *map(read, sources), *map(step, found.steps), *shapes)
+
+
 def _call(
-    binding: Binding, found: Attention, graph: GraphFunc, tile: tuple[int, int], table: KernelTable
+    binding: Binding, found: Attention, graph: GraphFunc, kernels: _Kernels, table: KernelTable
 ) -> CallTIR:
     """Return the call of the kernel for an attention, with versions for few queries."""
     info = binding.value.info
     if not isinstance(info, TensorInfo):
         raise TypeError("attention returns a tensor")
     origins = binding.origins | {binding.value.name}
-    (_, last), *fewer = reversed(_kernels(found, graph.facts, tile))
+    (_, last), *fewer = reversed(kernels.of(found))
 
     def added(function: PrimFunc) -> tuple[str, KernelCall]:
         symbols = function.scalar_params

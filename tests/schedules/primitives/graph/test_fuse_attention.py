@@ -385,3 +385,59 @@ def test_symbols_may_have_the_names_of_loops():
         flat = [a.reshape(6, *a.shape[2:]) for a in arrays]
         for found in (exe(*arrays), result(lowered.module, arrays)):
             check(np.asarray(found).reshape(6, n, 3), "plain", flat)
+
+
+LAYERS = """
+n, m = symbols("n m", lower=0)
+
+@graph_func
+def main(
+    q: Tensor[(4, n, 5), f32], k: Tensor[(4, m, 5), f32], v: Tensor[(4, m, 5), f32],
+    row: Tensor[(4, 1, m), bool], all: Tensor[(1, n, m), bool],
+):
+    t = permute_dims(k, axes=(0, 2, 1))
+    s = matmul(q, t)
+    x = multiply(s, 0.5)
+    p = softmax(x, axis=-1)
+    y = matmul(p, v)
+{second}
+    return y, z
+"""
+SECOND = {
+    "equal": ("y", "k", "v", "x2 = multiply(s2, 0.5)"),
+    "a shared operand": ("y", "v", "v", "x2 = multiply(s2, 0.5)"),
+    "another factor": ("y", "k", "v", "x2 = multiply(s2, 0.25)"),
+    "a sign": ("y", "k", "v", "x2 = multiply(s2, -0.5)"),
+    "another operation": ("y", "k", "v", "x2 = divide(s2, 0.5)"),
+    "a causal mask": (
+        "y", "k", "v",
+        "r = multiply(s2, 0.5)\nc = causal_mask((n, m, 0))\nx2 = where(c, r, -inf)",
+    ),
+    "a mask of keys": ("y", "k", "v", "r = multiply(s2, 0.5)\nx2 = where(row, r, -inf)"),
+    "a mask of all heads": ("y", "k", "v", "r = multiply(s2, 0.5)\nx2 = where(all, r, -inf)"),
+    "zero rows": ("y", "k", "v", "x2 = multiply(s2, 0.5)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_layers_share_kernels_only_if_they_compute_the_same(name: str):
+    query, key, value, steps = SECOND[name]
+    rows = ', masked_rows="zero"' if name == "zero rows" else ""
+    lines = (
+        f"t2 = permute_dims({key}, axes=(0, 2, 1))", f"s2 = matmul({query}, t2)",
+        *steps.splitlines(), f"p2 = softmax(x2, axis=-1{rows})", f"z = matmul(p2, {value})",
+    )  # fmt: skip
+    module = tw.parse(LAYERS.format(second="\n".join(f"    {line}" for line in lines)))
+    sch = fused(module)
+    calls = [b.right for b in sch.module.graph("main").bindings]
+    names = [c.function for c in calls if isinstance(c, CallTIR)]
+    assert len(names) == 2
+    assert (len(set(names)) == 1) == (name == "equal")
+    rng = np.random.default_rng(0)
+    for n, m in ((0, 2), (3, 4), (17, 9)):
+        shapes = (4, n, 5), (4, m, 5), (4, m, 5)
+        arrays = [rng.normal(0, 1, shape).astype(np.float32) for shape in shapes]
+        arrays += [rng.random(shape) < 0.8 for shape in ((4, 1, m), (1, n, m))]
+        found, wanted = run_graph(sch.module, arrays), run_graph(module, arrays)
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
