@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
+from numpy import ndarray
+
 from ...calls import checked_calls
 from ...errors import UnpicklableError
 from ...ir.module import (
@@ -30,6 +32,7 @@ from ..libraries import library_address
 from ..manifest import FunctionSpec
 from ..nvidia import Image, disassemble
 from .arguments import signature_of
+from .attribute_hints import attribute_hint
 from .device import Device, RemoteDevice, device_of
 from .device_tensor import DeviceTensor
 from .explanation import Explanation, explanation
@@ -200,12 +203,20 @@ class Executable:
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Call ``main``, or the only function; arguments as for :class:`NativeFunction`."""
         function = self._main or self._only()
+        direct = function.direct
+        if direct is not None and not named and self._call is None:
+            found = direct(*arguments)
+            if type(found) is ndarray:
+                return found
+            if found is not NotImplemented:
+                return function.results_of(found)
+            return function.invoke(arguments)
         if self._call is not None:
             state = {"state": named.pop("state")} if function.states and "state" in named else {}
             return self._call.result(function(*self._call.arguments(arguments, named), **state))
         if named or function.states:
             return function(*arguments, **named)
-        return function.run(arguments)
+        return function.invoke(arguments)
 
     @property
     def state(self) -> ExecutableState:
@@ -304,7 +315,8 @@ class Executable:
         def __getattr__(self, name: str) -> NoReturn:
             """Report an unknown attribute, with a similar name."""
             known = self.names if "artifact" in self.__dict__ and not name.startswith("_") else ()
-            missing_attribute(self, name, ("artifact", "compiled"), hint=_hint(name, known))
+            hint = attribute_hint(name, known)
+            missing_attribute(self, name, ("artifact", "compiled"), hint=hint)
 
     def signature(self, function: str = "main") -> inspect.Signature:
         """Return the parameters and results of a function with their types, as text.
@@ -581,19 +593,3 @@ class Executable:
         """Free the arenas that no call is using."""
         for function in self._functions.values():
             function.trim()
-
-
-def _hint(name: str, functions: Sequence[str]) -> str:
-    """Return the hint for an attribute that is a function, or a name of another library."""
-    if name in functions:
-        return f"exe[{name!r}] is the function of this name"
-    return {
-        "run": "call the executable: exe(x)",
-        "source": "`exe.llvm(kernel)` and `exe.assembly(kernel)` are the texts of a kernel",
-        "asm": "`exe.assembly(kernel)` is the text of a kernel",
-        "get_source": "`exe.llvm(kernel)` and `exe.assembly(kernel)` are the texts of a kernel",
-        "inspect_source": "`exe.llvm(kernel)` and `exe.assembly(kernel)` are the texts of a kernel",
-        "imported_modules": "`exe.llvm(kernel)` and `exe.assembly(kernel)` are texts of kernels",
-        "time": "`tilewright.measure(exe, x)` measures calls, `exe.profile(x)` kernels",
-        "time_evaluator": "`tilewright.measure(exe, x)` measures calls, `exe.profile(x)` kernels",
-    }.get(name, "")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import numpy as np
+from numpy import ndarray
 from numpy.typing import NDArray
 
 from ...errors import TilewrightError, UnpicklableError
@@ -203,7 +203,7 @@ class NativeFunction:
         direct = self.direct
         if direct is not None:
             found = direct(*arguments)
-            if type(found) is np.ndarray:
+            if type(found) is ndarray:
                 return found
             if found is not NotImplemented:
                 return self.results_of(found)
