@@ -217,7 +217,11 @@ def _part(sch: Schedule, loop: LoopRef | None, size: int) -> tuple[LoopRef | Non
 
 
 def _sums(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: ConvolutionTile) -> None:
-    """Schedule the loops of one tile: the terms outermost, then rows and channels, then columns."""
+    """Schedule the loops of one tile: the terms outermost, then rows and channels, then columns.
+
+    If each channel has its own window, the terms along the rows of the image are innermost and
+    unrolled: a strip of a row is loaded once for all rows of the tile that it contributes to.
+    """
     iters = sch.state.block(conv).iters
     before = (v.var for v in pattern.block.iters)
     now: dict[Expr, IterVar] = dict(zip(before, iters, strict=True))
@@ -225,7 +229,9 @@ def _sums(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolution
     def loop(item: IterVar) -> LoopRef | None:
         return loop_of(sch, conv, now[item.var])
 
-    terms = [x for x in map(loop, pattern.terms) if x is not None]
+    last = pattern.along_rows if tile.reuses_rows else ()
+    order = (*(v for v in pattern.terms if v not in last), *last)
+    terms = [x for x in map(loop, order) if x is not None]
     row = pattern.rows[-1:] if tile.rows > 1 else ()
     channel = (pattern.channel,) if tile.channels > 1 else ()
     if not terms:
@@ -236,8 +242,9 @@ def _sums(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolution
     init = sch.decompose_reduction(conv, terms[0])
     _lanes(sch, tuple(sch.get_loops(init)[-len(own) :]), tile)
     _lanes(sch, tuple(own), tile)
-    if tile.unrolled:
-        for term in terms[1:]:
+    unrolled = [loop(v) for v in last or pattern.terms] if tile.unrolled else []
+    for term in terms[1:]:
+        if term in unrolled:
             sch.unroll(term)
 
 
