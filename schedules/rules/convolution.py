@@ -8,6 +8,8 @@ channel has its own window, the image is padded per channel.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...ir.loop.nodes import Buffer, IndexMap, IterVar
 from ...ir.loop.visit import loads, stores
 from ...ir.symbolic import Expr, const_value, var
@@ -24,6 +26,9 @@ from .convolution_tiles import ConvolutionTile, tile_of
 from .matmul import is_weight
 from .nests import parallelize
 from .strips import in_vectors, loop_of
+
+MOST_COPIES: Final = 10
+"""The most vectors of a row of a padded image that are unrolled."""
 
 
 @composite
@@ -111,6 +116,26 @@ def schedule_convolution(sch: Schedule, function: FunctionRef) -> None:
         if pattern.stride > 1 and not tile.by_channels:
             _by_remainder(sch, copy, pattern.stride)
         sch.vectorize_nest(copy, tile.lanes)
+        if image is not None:
+            _unroll_columns(sch, copy)
+
+
+def _unroll_columns(sch: Schedule, copy: BlockRef) -> None:
+    """Unroll the vectors of a row of known size, so that the lanes of each vector are constant."""
+    *outer, lanes = sch.get_loops(copy)
+    column = next(v for v in sch.state.block(copy).iters[::-1] if v.binding.free)
+    if sch.state.loop(lanes).kind != "vectorized":
+        return
+    copies = 1
+    for loop in reversed(outer):
+        found = sch.state.loop(loop)
+        extent = const_value(found.extent)
+        if found.kind != "serial" or found.var not in column.binding.free or extent is None:
+            return
+        copies *= extent
+        if copies > MOST_COPIES:
+            return
+        sch.unroll(loop)
 
 
 def _contiguous(sch: Schedule, conv: BlockRef, pattern: Convolution) -> list[BlockRef]:

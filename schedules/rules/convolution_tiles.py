@@ -161,11 +161,12 @@ def _by_rows(pattern: Convolution, lanes: int, registers: int, *, wide: bool) ->
     """Yield the tiles of rows and of vectors of columns of a channel that has its own window.
 
     For each column of a window, a strip of the image is loaded once for all rows of the tile that
-    it contributes to; as many strips as rows are in registers beside the sums. Each element of the
-    window is loaded, too.
+    it contributes to. Beside the sums, the registers contain as many strips as rows, times the
+    distance of windows. Each element of the window is loaded, too.
     """
     width = const_value(pattern.column.extent)
     window = const_value(product(v.extent for v in pattern.along_rows)) or 1
+    distance = _distance(pattern)
     for vectors in range(1, MAX_VECTORS + 1):
         if vectors > 1 and width is not None and (vectors - 1) * lanes >= width:
             return
@@ -173,9 +174,10 @@ def _by_rows(pattern: Convolution, lanes: int, registers: int, *, wide: bool) ->
             return
         for rows in _divisors(pattern):
             sums = rows * vectors
-            if (2 if rows > 1 else 1) * sums + BROADCAST > registers:
+            live = min(distance, window) if rows > 1 else 0
+            if (1 + live) * sums + BROADCAST > registers:
                 continue
-            strips = ((rows - 1) * _distance(pattern) + window) * vectors
+            strips = ((rows - 1) * distance + window) * vectors
             products, reads = sums * window, strips * (2 if wide else 1) + window
             time = max(products, reads, CHAINS * window) + READ * reads
             time *= _excess(width, vectors * lanes) / products

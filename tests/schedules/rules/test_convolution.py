@@ -276,6 +276,22 @@ def test_each_channel_of_a_depthwise_convolution_pads_its_own_image(case) -> Non
     found = sch.state.loop(shared[-1])
     assert const_value(found.extent) == CASES[case][3]
     assert sch.state.loop(shared[0]).kind == "parallel"
+    kinds = [sch.state.loop(x).kind for x in padding if x not in shared]
+    assert kinds[0] == "serial"  # rows
+    assert set(kinds[1:-1]) == {"unrolled"}
+    assert kinds[-1] == "vectorized"
+
+
+@pytest.mark.parametrize("image", [(6, 300), ("h", "w_")], ids=["long", "symbolic"])
+def test_vectors_of_long_rows_are_not_unrolled(image) -> None:
+    attributes = ((1, 1), (1, 1, 1, 1), (1, 1))
+    module, _, _ = program((1, 5, 5, 5, image, (3, 3), *attributes))
+    sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    sch.lower_graph("main")
+    sch.schedule_convolution("conv")
+    kinds = [sch.state.loop(x).kind for x in sch.get_loops(sch.get_block("pad", "conv"))]
+    assert "unrolled" not in kinds
+    assert kinds[-1] == "vectorized"
 
 
 def test_a_copy_of_one_image_is_parallel() -> None:
