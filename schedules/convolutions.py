@@ -57,6 +57,15 @@ class Convolution:
         """The iteration variables of the sum."""
         return tuple(v for v in self.block.iters if v.kind == "reduce")
 
+    @property
+    def along_rows(self) -> tuple[IterVar, ...]:
+        """The terms that an index of the image adds to its last row; none without rows."""
+        if not self.rows:
+            return ()
+        row = self.rows[-1].var
+        along = {v for i in self.image.indices if row in i.free for v in i.free}
+        return tuple(v for v in self.terms if v.var in along)
+
 
 def convolution_of(func: PrimFunc) -> Convolution | None:
     """Return the convolution that an unscheduled kernel computes; None if it computes another.

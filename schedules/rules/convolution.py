@@ -8,6 +8,8 @@ channel has its own window, the image is padded per channel.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...ir.loop.nodes import Buffer, IndexMap, IterVar
 from ...ir.loop.visit import loads, stores
 from ...ir.symbolic import Expr, const_value, var
@@ -24,6 +26,9 @@ from .convolution_tiles import ConvolutionTile, panel_of, tile_of
 from .matmul import is_weight
 from .nests import parallelize
 from .strips import in_vectors, loop_of
+
+MOST_COPIES: Final = 10
+"""The most vectors of a row of a padded image that are unrolled."""
 
 
 @composite
@@ -113,6 +118,26 @@ def schedule_convolution(sch: Schedule, function: FunctionRef) -> None:
         if pattern.stride > 1 and not tile.by_channels:
             _by_remainder(sch, copy, pattern.stride)
         sch.vectorize_nest(copy, tile.lanes)
+        if image is not None:
+            _unroll_columns(sch, copy)
+
+
+def _unroll_columns(sch: Schedule, copy: BlockRef) -> None:
+    """Unroll the vectors of a row of known size, so that the lanes of each vector are constant."""
+    *outer, lanes = sch.get_loops(copy)
+    column = next(v for v in sch.state.block(copy).iters[::-1] if v.binding.free)
+    if sch.state.loop(lanes).kind != "vectorized":
+        return
+    copies = 1
+    for loop in reversed(outer):
+        found = sch.state.loop(loop)
+        extent = const_value(found.extent)
+        if found.kind != "serial" or found.var not in column.binding.free or extent is None:
+            return
+        copies *= extent
+        if copies > MOST_COPIES:
+            return
+        sch.unroll(loop)
 
 
 def _contiguous(sch: Schedule, conv: BlockRef, pattern: Convolution) -> list[BlockRef]:
@@ -217,7 +242,11 @@ def _part(sch: Schedule, loop: LoopRef | None, size: int) -> tuple[LoopRef | Non
 
 
 def _sums(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: ConvolutionTile) -> None:
-    """Schedule the loops of one tile: the terms outermost, then rows and channels, then columns."""
+    """Schedule the loops of one tile: the terms outermost, then rows and channels, then columns.
+
+    If each channel has its own window, the terms along the rows of the image are innermost and
+    unrolled: a strip of a row is loaded once for all rows of the tile that it contributes to.
+    """
     iters = sch.state.block(conv).iters
     before = (v.var for v in pattern.block.iters)
     now: dict[Expr, IterVar] = dict(zip(before, iters, strict=True))
@@ -225,7 +254,9 @@ def _sums(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolution
     def loop(item: IterVar) -> LoopRef | None:
         return loop_of(sch, conv, now[item.var])
 
-    terms = [x for x in map(loop, pattern.terms) if x is not None]
+    last = pattern.along_rows if tile.reuses_rows else ()
+    order = (*(v for v in pattern.terms if v not in last), *last)
+    terms = [x for x in map(loop, order) if x is not None]
     row = pattern.rows[-1:] if tile.rows > 1 else ()
     channel = (pattern.channel,) if tile.channels > 1 else ()
     if not terms:
@@ -236,8 +267,9 @@ def _sums(sch: Schedule, conv: BlockRef, pattern: Convolution, tile: Convolution
     init = sch.decompose_reduction(conv, terms[0])
     _lanes(sch, tuple(sch.get_loops(init)[-len(own) :]), tile)
     _lanes(sch, tuple(own), tile)
-    if tile.unrolled:
-        for term in terms[1:]:
+    unrolled = [loop(v) for v in last or pattern.terms] if tile.unrolled else []
+    for term in terms[1:]:
+        if term in unrolled:
             sch.unroll(term)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ...ir.symbolic import const_value, product
+from ...ir.symbolic import const_value, linear_form, product
 from ..convolutions import Convolution
 from ..machine import Machine
 
@@ -24,6 +24,9 @@ BROADCAST: Final = 2
 
 CHAINS: Final = 8
 """The independent sums that hide the latency of multiply-adds: two units, of four cycles each."""
+
+READ: Final = 0.1
+"""The time of a load that runs beside multiply-adds."""
 
 MAX_UNROLLED: Final = 320
 """The most multiply-adds of an unrolled window."""
@@ -56,6 +59,9 @@ class ConvolutionTile:
         Whether the weights of a tile of channels are used for all rows before those of the next.
     unrolled : bool
         Whether the loops over a window are unrolled.
+    reuses_rows : bool
+        Whether the terms along the rows of the image are innermost, so that a strip of the image is
+        loaded once for all rows of the tile.
     """
 
     rows: int
@@ -66,6 +72,7 @@ class ConvolutionTile:
     masked: bool
     weights_first: bool
     unrolled: bool
+    reuses_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,8 @@ class _Option:
     vectors: int
     by_channels: bool
     time: float
+    rows: int = 0
+    """The rows of the tile if each channel has its own window; 0 if they are not chosen yet."""
 
     @property
     def order(self) -> tuple[float, int]:
@@ -104,13 +113,18 @@ def tile_of(
     dtype = pattern.block.writes[0].buffer.dtype
     lanes, sums = machine.lanes(dtype), machine.registers - RESERVED
     wide = machine.vector_bits >= WIDE_BITS
-    options = list(_by_columns(pattern, lanes, sums, wide=wide))
+    if pattern.shared == 1:
+        options = list(_by_rows(pattern, lanes, machine.registers, wide=wide))
+    else:
+        options = list(_by_columns(pattern, lanes, sums, wide=wide))
     if packed:
         options += _by_channels(pattern, lanes, machine.registers)
     if panel:
         options = [option for option in options if panel % option.channels == 0]
     best = min(options, key=lambda option: option.order)
-    rows = _rows(pattern, sums // best.vectors) if best.vectors < CHAINS else 1
+    rows = best.rows
+    if not rows:
+        rows = _rows(pattern, sums // best.vectors) if best.vectors < CHAINS else 1
     width, columns = const_value(pattern.column.extent), best.columns
     if best.by_channels:
         extent = const_value(pattern.channel.extent)
@@ -119,11 +133,13 @@ def tile_of(
         count = columns // lanes
         masked = width is None or not _is_whole(width, lanes) or -(-width // lanes) != count
         columns = columns if masked or width is None else width
-    window = const_value(product(v.extent for v in pattern.terms))
-    unrolled = window is not None and window * rows * best.vectors <= MAX_UNROLLED
+    reuses = best.rows > 1
+    terms = pattern.along_rows if reuses else pattern.terms
+    copies = const_value(product(v.extent for v in terms))
+    unrolled = copies is not None and copies * rows * best.vectors <= MAX_UNROLLED
     return ConvolutionTile(
         rows, best.channels, columns, lanes, best.by_channels, masked, _weights_first(pattern),
-        unrolled,
+        unrolled, reuses,
     )  # fmt: skip
 
 
@@ -141,7 +157,6 @@ def _by_columns(pattern: Convolution, lanes: int, sums: int, *, wide: bool) -> I
     extent, width = const_value(pattern.channel.extent), const_value(pattern.column.extent)
     known = [size for size in (extent, pattern.shared) if size is not None]
     most = min(known, default=sums)
-    chains = CHAINS if pattern.shared != 1 else 1
     for vectors in range(1, MAX_VECTORS + 1):
         if vectors > 1 and width is not None and (vectors - 1) * lanes >= width:
             return
@@ -151,11 +166,54 @@ def _by_columns(pattern: Convolution, lanes: int, sums: int, *, wide: bool) -> I
             if pattern.shared is not None and pattern.shared % channels != 0:
                 continue
             products, reads = channels * vectors, channels + vectors * (2 if wide else 1)
-            time = max(products, reads, chains) / products * _excess(extent, channels)
+            time = max(products, reads, CHAINS) / products * _excess(extent, channels)
             if extent is not None and extent % channels:
                 time *= PARTIAL
             time *= _excess(width, vectors * lanes)
             yield _Option(channels, vectors * lanes, products, by_channels=False, time=time)
+
+
+def _by_rows(pattern: Convolution, lanes: int, registers: int, *, wide: bool) -> Iterator[_Option]:
+    """Yield the tiles of rows and of vectors of columns of a channel that has its own window.
+
+    For each column of a window, a strip of the image is loaded once for all rows of the tile that
+    it contributes to. Beside the sums, the registers contain as many strips as rows, times the
+    distance of windows. Each element of the window is loaded, too.
+    """
+    width = const_value(pattern.column.extent)
+    window = const_value(product(v.extent for v in pattern.along_rows)) or 1
+    distance = _distance(pattern)
+    for vectors in range(1, MAX_VECTORS + 1):
+        if vectors > 1 and width is not None and (vectors - 1) * lanes >= width:
+            return
+        if width is None and vectors > 2:
+            return
+        for rows in _divisors(pattern):
+            sums = rows * vectors
+            live = min(distance, window) if rows > 1 else 0
+            if (1 + live) * sums + BROADCAST > registers:
+                continue
+            strips = ((rows - 1) * distance + window) * vectors
+            products, reads = sums * window, strips * (2 if wide else 1) + window
+            time = max(products, reads, CHAINS * window) + READ * reads
+            time *= _excess(width, vectors * lanes) / products
+            yield _Option(1, vectors * lanes, vectors, by_channels=False, time=time, rows=rows)
+
+
+def _divisors(pattern: Convolution) -> list[int]:
+    """Return the numbers of rows of a tile that leave no partial tile, at most ``CHAINS``."""
+    extent = const_value(pattern.rows[-1].extent) if pattern.rows else 1
+    return [k for k in range(1, CHAINS + 1) if extent is None or extent % k == 0]
+
+
+def _distance(pattern: Convolution) -> int:
+    """Return the distance of the rows of the image that adjacent rows of the result begin at."""
+    if not pattern.rows:
+        return 1
+    row = pattern.rows[-1].var
+    forms = [linear_form(i, (row,)) for i in pattern.image.indices if row in i.free]
+    found = [const_value(form.coefficients[row]) for form in forms if form is not None]
+    return found[0] or 1 if found else 1
 
 
 def _by_channels(pattern: Convolution, lanes: int, registers: int) -> Iterator[_Option]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from ....ir.analysis import update_of
 from ....ir.analysis.unrolled import UNROLL_LIMIT
 from ....ir.loop import nodes as loop
 from ....ir.loop.scans import Scanning, scanning
@@ -397,7 +398,7 @@ class StatementLowering:
             return
         elements = self._elements(context)
         elements.check(store.buffer, store.indices)
-        value = elements.typed(store.value, store.buffer.dtype)
+        value = elements.typed(_with_new_value_first(store), store.buffer.dtype)
         self._write(target, store.indices, widen(value, context.count), elements)
 
     def _write(
@@ -464,6 +465,19 @@ class StatementLowering:
                 store if guard is TRUE else loop.If(_at(guard, context, k), store), alone
             )
         self._bound = vectors
+
+
+def _with_new_value_first(store: loop.Store) -> loop.Element:
+    """Return the value of a store; the result so far is the right operand of a maximum or minimum.
+
+    The left operand is tested for NaN beside the comparison, so that a chain of maxima does not
+    wait for these tests.
+    """
+    found = update_of(store) if store.buffer.dtype.is_float else None
+    if found is None or found[0] not in ("max", "min"):
+        return store.value
+    step = found[1]
+    return replace(step, left=step.right, right=step.left)
 
 
 def _extracted(value: Value, lane: int) -> Value:

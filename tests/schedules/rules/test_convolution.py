@@ -9,13 +9,15 @@ import pytest
 import torch
 
 import tilewright as tw
+from tilewright.codegen.llvm import assembly, emit_module
+from tilewright.codegen.lower import lower_kernel
 from tilewright.ir.dtype import dtype
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import const_value
 from tilewright.schedules.problem import RuleNotApplicableError
 
 from tests.amounts import covering
-from tests.codegen.kernels import LEVELS
+from tests.codegen.kernels import ALL_LEVELS, LEVELS
 
 CASES = {
     # batch, channels, groups, output channels, image, kernel, strides, padding, dilation
@@ -140,6 +142,70 @@ def test_symbolic_sizes(case, level) -> None:
     assert run(np.zeros((0, channels, 5, 20), np.float32)).shape[0] == 0
 
 
+DEPTHWISE = [
+    ((7, 7), (5, 5), (1, 1)),
+    ((14, 14), (3, 3), (1, 1)),
+    ((13, 16), (3, 3), (1, 1)),
+    ((8, 17), (7, 7), (1, 1)),
+    ((28, 33), (7, 7), (1, 1)),
+    ((12, 66), (3, 5), (1, 1)),
+    ((15, 15), (3, 3), (2, 2)),
+    ((30, 31), (5, 5), (2, 2)),
+    ((9, 40), (3, 3), (3, 1)),
+    ((20,), (4,), (1,)),
+    ((4, 6, 18), (3, 3, 3), (1, 1, 1)),
+]
+"""Images, windows, and strides: one tile of rows, several, and a number of rows that is prime."""
+
+
+@pytest.mark.parametrize(("case", "level"), covering(DEPTHWISE, LEVELS), ids=str)
+def test_rows_of_depthwise_windows(case, level) -> None:
+    image, kernel, strides = case
+    attributes = (strides, tuple(k // 2 for k in kernel) * 2, (1,) * len(kernel))
+    module, w, b = program((2, 3, 3, 3, image, kernel, *attributes))
+    target = tw.Target("cpu", features=(level,), threads=2)
+    assert used(module, target)
+    x = np.random.default_rng(4).integers(-4, 5, (2, 3, *image)).astype(np.float32)
+    np.testing.assert_array_equal(tw.compile(module, target)(x), expected(x, w, b, 3, attributes))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_rows_of_depthwise_windows_of_symbolic_images(level) -> None:
+    attributes = ((1, 1), (2, 2, 2, 2), (1, 1))
+    module, w, b = program(("n", 3, 3, 3, ("h", "w_"), (5, 5), *attributes))
+    run = tw.compile(module, tw.Target("cpu", features=(level,)))
+    rng = np.random.default_rng(5)
+    for n, h, width in [(1, 1, 1), (1, 2, 7), (2, 7, 14), (1, 8, 16), (1, 13, 33), (0, 3, 3)]:
+        x = rng.integers(-4, 5, (n, 3, h, width)).astype(np.float32)
+        np.testing.assert_array_equal(run(x), expected(x, w, b, 3, attributes))
+
+
+@pytest.mark.usefixtures("every_level")
+@pytest.mark.parametrize("level", ALL_LEVELS)
+@pytest.mark.parametrize("side", [7, 14, 56])
+def test_strips_of_depthwise_images_are_loaded_once_for_the_rows_of_a_tile(side, level) -> None:
+    """Seven rows and windows of 5 rows need 11 strips, which are used in 35 multiply-adds."""
+    attributes = ((1, 1), (2, 2, 2, 2), (1, 1))
+    module, _, _ = program((1, 4, 4, 4, (side, side), (5, 5), *attributes))
+    target = tw.Target("cpu", features=(level,))
+    sch = tw.Schedule(module, target)
+    sch.default_schedule()
+    loops = [sch.state.loop(x) for x in sch.get_loops(sch.get_block("conv", "conv"))]
+    kinds = [x.kind for x in loops if const_value(x.extent) != 1][-4:]
+    assert "unrolled" in kinds
+    assert kinds[-1] == "vectorized"
+    names = [x.var.name.split("_")[0] for x in loops]
+    assert names.index("kx") < names.index("ky")
+    (kernel,) = [f for f in sch.module.prims if f.name == "conv"]
+    text = assembly(emit_module([lower_kernel(kernel, target).function], target), target)
+    body = max(text.split("\n.LBB"), key=lambda block: block.count("vfmadd"))
+    register = "%zmm" if level == "avx512" and side > 8 else "%ymm"
+    added = [x for x in body.splitlines() if "vfmadd" in x]
+    loaded = [x for x in body.splitlines() if "(%r" in x and register in x and "broadcast" not in x]
+    assert len(added) >= 20
+    assert 10 * len(loaded) <= 7 * len(added)  # as many as multiply-adds without reuse
+
+
 @pytest.mark.parametrize("element", ["f64", "f16", "i32"])
 @pytest.mark.parametrize("weight", [True, False], ids=["weight", "argument"])
 def test_dtypes_and_weights_that_are_arguments(element, weight) -> None:
@@ -210,6 +276,22 @@ def test_each_channel_of_a_depthwise_convolution_pads_its_own_image(case) -> Non
     found = sch.state.loop(shared[-1])
     assert const_value(found.extent) == CASES[case][3]
     assert sch.state.loop(shared[0]).kind == "parallel"
+    kinds = [sch.state.loop(x).kind for x in padding if x not in shared]
+    assert kinds[0] == "serial"  # rows
+    assert set(kinds[1:-1]) == {"unrolled"}
+    assert kinds[-1] == "vectorized"
+
+
+@pytest.mark.parametrize("image", [(6, 300), ("h", "w_")], ids=["long", "symbolic"])
+def test_vectors_of_long_rows_are_not_unrolled(image) -> None:
+    attributes = ((1, 1), (1, 1, 1, 1), (1, 1))
+    module, _, _ = program((1, 5, 5, 5, image, (3, 3), *attributes))
+    sch = tw.Schedule(module, tw.Target("cpu", features=("avx512",)))
+    sch.lower_graph("main")
+    sch.schedule_convolution("conv")
+    kinds = [sch.state.loop(x).kind for x in sch.get_loops(sch.get_block("pad", "conv"))]
+    assert "unrolled" not in kinds
+    assert kinds[-1] == "vectorized"
 
 
 def test_a_copy_of_one_image_is_parallel() -> None:
