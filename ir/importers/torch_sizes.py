@@ -46,6 +46,24 @@ def item(t: TorchContext, x: Imported) -> Expr:
     return term
 
 
+@aten("sym_storage_offset")
+def storage_offset(t: TorchContext, _: Imported) -> Expr:
+    """Return a name for the position of a tensor in its memory, which only assertions use."""
+    if not all(map(_is_asserted, t.node.users)):
+        raise UnsupportedFormError(
+            "the position of a tensor in its memory is not part of an imported program"
+        )
+    return t.symbols.size(t.node.meta["val"])
+
+
+def _is_asserted(node: Any) -> bool:
+    """Return whether only assertions use the value of a node."""
+    users = list(node.users)
+    return str(node.target) == "aten._assert_scalar.default" or (
+        bool(users) and all(map(_is_asserted, users))
+    )
+
+
 @aten("_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
       "sym_constrain_range_for_size")  # fmt: skip
 def nothing(t: TorchContext, *_: Any, **__: Any) -> None:

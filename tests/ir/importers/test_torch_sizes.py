@@ -63,3 +63,33 @@ def test_other_numbers_are_rejected_by_name() -> None:
     program = torch.export.export(Scaled(), (torch.ones(4),))
     with pytest.raises(UnsupportedOperatorsError, match="a number of dtype f32 that is read"):
         tw.from_exported_program(program)
+
+
+class Split(torch.nn.Module):
+    """Parts of columns between positions that are data."""
+
+    def forward(self, x: Any, ends: Any) -> Any:
+        return torch.tensor_split(x, ends, 1)
+
+
+def test_parts_between_positions_that_are_data() -> None:
+    given = (torch.randn(3, 7), torch.tensor([2, 5]))
+    program = torch.export.export(Split(), given, strict=False)
+    run: Any = tw.compile(tw.from_exported_program(program), target="cpu")
+    for ends in ([2, 5], [0, 7], [3, 3], [6, 7]):
+        at = torch.tensor(ends)
+        for have, want in zip(
+            run(given[0].numpy(), at.numpy()), Split()(given[0], at), strict=True
+        ):
+            np.testing.assert_array_equal(np.asarray(have), want.numpy(), strict=True)
+
+
+def test_a_position_in_memory_is_rejected_by_name() -> None:
+    class Offset(torch.nn.Module):
+        def forward(self, x: Any, ends: Any) -> Any:
+            return torch.ones(torch.tensor_split(x, ends)[1].storage_offset() + 1)
+
+    given = (torch.randn(7), torch.tensor([2, 5]))
+    program = torch.export.export(Offset(), given, strict=False)
+    with pytest.raises(UnsupportedOperatorsError, match="position of a tensor in its memory"):
+        tw.from_exported_program(program)
