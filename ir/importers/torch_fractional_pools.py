@@ -12,6 +12,7 @@ from .formulas import Formula, number, positions, size_of
 from .shaping import expand_dims, squeeze
 from .tensors import Imported
 from .torch_context import TorchContext, aten
+from .torch_window_positions import best_of_rows
 
 _DRAWS: Final = {2: (1, 0), 3: (0, 1, 2)}
 """The draw of each spatial dimension; two dimensions have them in reverse order."""
@@ -42,7 +43,7 @@ def fractional_max_pool(
     rows = Formula(t, batched).reshape(*lead, product(spatial))
     values = rows.call("gather_elements", indices, axis=LEAD)
     parts = [v.reshape(*lead, windows, elements) for v in (values, indices)]
-    best = parts[0].call("argmax", axis=LEAD + 1, keepdims=True)
+    best = Formula(t, best_of_rows(t, parts[0].x))
     found = [p.call("gather_elements", best, axis=LEAD + 1) for p in parts]
     results = [f.reshape(*lead, *sizes).x for f in found]
     return results if batched is x else [squeeze(t, r, (0,)) for r in results]

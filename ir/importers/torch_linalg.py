@@ -266,11 +266,25 @@ def solve(
 @aten("linalg_inv_ex", "linalg_inv", "inverse")
 def inverse(t: TorchContext, a: Imported, **_: Any) -> Imported | list[Imported]:
     """Import the inverse, and the code of the first pivot of 0."""
+    found, factors = _inverted(t, a)
+    return [found, _reported(t, factors, a)[2]] if t.operator == "linalg_inv_ex" else found
+
+
+def _inverted(t: TorchContext, a: Imported) -> tuple[Imported, of.LU]:
     matrix = batch_of(t, a)
     factors = of.lu(t, matrix)
     one = of.identity(t, matrix.shape[0], matrix.shape[1], matrix)
-    found = unbatch(t, of.solved_by(t, factors, one), _square(a))
-    return [found, _reported(t, factors, a)[2]] if t.operator == "linalg_inv_ex" else found
+    return unbatch(t, of.solved_by(t, factors, one), _square(a)), factors
+
+
+@aten("linalg_tensorinv")
+def inverse_of_tensor(t: TorchContext, a: Imported, count: int = 2) -> Imported:
+    """Import the inverse of the matrix whose rows are the first dimensions."""
+    first, last = a.shape[:count], a.shape[count:]
+    matrix = reshape(t, a, (product_of(first), product_of(last)))
+    size = t.same_size(*matrix.shape, "the matrix of a tensor must be square to be inverted")
+    found, _ = _inverted(t, reshape(t, matrix, (size, size)))
+    return reshape(t, found, (*last, *first))
 
 
 @aten("_linalg_det", "linalg_det")

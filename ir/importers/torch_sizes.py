@@ -6,9 +6,14 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..dtype import i64
+from ..graph.nodes import TensorInfo
 from ..symbolic import Expr, SymInt, as_expr, eq, maximum, minimum, ne, product
+from .elementwise import convert
+from .shaping import reshape
 from .tensors import Imported
 from .torch_context import TorchContext, aten
+from .unsupported import UnsupportedFormError
 
 
 @aten("sym_size")
@@ -23,6 +28,40 @@ def count(t: TorchContext, x: Imported) -> Expr:
     """Return the number of elements."""
     del t
     return product(x.shape)
+
+
+@aten("item", "_local_scalar_dense")
+def item(t: TorchContext, x: Imported) -> Expr:
+    """Return an integer of data as a size, which is read when the program runs."""
+    value = t.node.meta["val"]
+    if not x.dtype.is_integer:
+        raise UnsupportedFormError(
+            f"a number of dtype {x.dtype} that is read from a tensor is not supported; only "
+            "integers are, as sizes"
+        )
+    term = t.symbols.size(value)
+    source = reshape(t, convert(t, x, i64), (1,))
+    info = TensorInfo((as_expr(1),), i64, elements=(term,))
+    t.builder.match_cast(t.plain(source), info, name="size")
+    return term
+
+
+@aten("sym_storage_offset")
+def storage_offset(t: TorchContext, _: Imported) -> Expr:
+    """Return a name for the position of a tensor in its memory, which only assertions use."""
+    if not all(map(_is_asserted, t.node.users)):
+        raise UnsupportedFormError(
+            "the position of a tensor in its memory is not part of an imported program"
+        )
+    return t.symbols.size(t.node.meta["val"])
+
+
+def _is_asserted(node: Any) -> bool:
+    """Return whether only assertions use the value of a node."""
+    users = list(node.users)
+    return str(node.target) == "aten._assert_scalar.default" or (
+        bool(users) and all(map(_is_asserted, users))
+    )
 
 
 @aten("_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",

@@ -10,6 +10,7 @@ from ..graph.operators.windows import LEAD
 from ..loop.combiners import identity_of
 from ..symbolic import Expr, SymInt, as_expr
 from .elementwise import elementwise, where
+from .formulas import Formula
 from .indexing import take
 from .shaping import expand, expand_dims, permute, reshape
 from .tensors import Imported, Iota
@@ -89,13 +90,25 @@ def maxima(t: TorchContext, x: Imported, axes: Sequence[Axis]) -> list[Imported]
     values = reshape(t, values, (*x.shape[:LEAD], *shape, -1))
     full = tuple(d for a in axes for d in a.positions.shape)
     numbers = reshape(t, permute(t, expand(t, flat, full), (*outer, *inner)), (*shape, -1))
-    best = t.apply("argmax", t.plain(values), axis=values.rank - 1, keepdims=True)
+    best = best_of_rows(t, values)
     numbers = expand(t, numbers, values.shape)
     chosen = [
         t.apply("gather_elements", t.plain(v), t.plain(best), axis=values.rank - 1)
         for v in (values, numbers)
     ]
     return [reshape(t, v, (*x.shape[:LEAD], *shape)) for v in chosen]
+
+
+def best_of_rows(t: TorchContext, rows: Imported) -> Imported:
+    """Return the position of the first maximum along the last axis, or of the last NaN."""
+    axis = rows.rank - 1
+    best = t.apply("argmax", t.plain(rows), axis=axis, keepdims=True)
+    if not rows.dtype.is_float:
+        return best
+    place = Formula(t, Imported(rows.shape, i64, known=Iota(axis, as_expr(0))))
+    last = Formula(t, rows).apply("isnan").choose(place, -1, i64)
+    last = last.reduce("max", axis, keepdims=True)
+    return (last < 0).choose(Formula(t, best), last, i64).x
 
 
 def returned(t: TorchContext, x: Imported, at: Imported, sizes: Sequence[SymInt]) -> Imported:

@@ -58,3 +58,9 @@ def test_one_window_is_at_the_end() -> None:
         ],
         -x, torch.full((1, 1, 2), 0.3),
     )  # fmt: skip
+
+
+def test_the_last_element_that_is_not_a_number_is_the_maximum() -> None:
+    x, draws = inputs(2, 7, 9)
+    x[:, :, 2:4, 3:6] = float("nan")
+    same_as_pytorch(planes, x, draws)

@@ -11,6 +11,8 @@ import torch
 
 import tilewright as tw
 
+from tests.ir.importers.exported import same_as_pytorch
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -58,6 +60,7 @@ FUNCTIONS: dict[str, Callable[[Any], list[Any]]] = {
         torch.linalg.solve(x, x[:, :3] * 2, left=False),
         torch.linalg.solve(x, x[0, 0]),
         torch.linalg.inv(x),
+        torch.linalg.tensorinv(x[0], ind=1),
     ],
     "determinants": lambda x: [torch.linalg.det(x), *torch.linalg.slogdet(x)],
     "triangles": lambda x: [
@@ -115,3 +118,15 @@ def test_the_code_of_a_matrix_that_is_not_positive() -> None:
     codes, singular = (np.asarray(y) for y in run(x))
     assert codes.tolist() == [0, 3, 4]
     assert singular.tolist() == [0, 0, 4]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_inverses_of_tensors(count: int) -> None:
+    shape = {1: (12, 3, 4), 2: (3, 4, 2, 6), 3: (2, 1, 6, 12)}[count]
+    generator = torch.Generator().manual_seed(count)
+    x = torch.randn(shape, generator=generator, dtype=torch.float64)
+    same_as_pytorch(lambda y: [torch.linalg.tensorinv(y, ind=count)], x, tolerance=1e-9)
+
+
+def test_the_inverse_of_an_empty_tensor() -> None:
+    same_as_pytorch(lambda y: [torch.linalg.tensorinv(y)], torch.zeros(2, 0, 3, 0))

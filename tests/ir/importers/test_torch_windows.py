@@ -139,3 +139,16 @@ def test_windows_that_are_rounded_up_have_another_divisor() -> None:
     for width in (4, 5, 7):
         x = torch.randn(2, 3, 6, width, generator=_GENERATOR)
         same_as_pytorch(function, x, dynamic=[{0: torch.export.Dim("batch")}], others=[(x[:1],)])
+
+
+def test_the_position_of_the_last_element_that_is_not_a_number() -> None:
+    def function(x: Any) -> list[Any]:
+        return [
+            *F.max_pool2d(x, 3, 2, 1, return_indices=True),
+            *F.max_pool2d(x, 2, return_indices=True),
+            *F.adaptive_max_pool2d(x, (2, 3), return_indices=True),
+        ]
+
+    x = torch.randn(2, 3, 6, 7, generator=_GENERATOR)
+    x[:, :, 2:4, 3:6] = math.nan
+    same_as_pytorch(function, x)
