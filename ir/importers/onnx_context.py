@@ -19,7 +19,7 @@ from ..symbolic import Expr, const_value, to_text
 from .elementwise import convert
 from .emitter import Emitter
 from .onnx_file import DEFAULT_DOMAINS
-from .tensors import Imported, TensorSequence, Uniform
+from .tensors import Imported, StackedSequence, TensorSequence, Uniform
 from .unsupported import UnsupportedFormError
 
 _MAX_SCOPES: Final = 100_000
@@ -27,7 +27,7 @@ _SCOPE: Final = re.compile(r"""'[^'\\]*'|"[^"\\]*\"""")
 _SCOPES: Final = re.compile(rf"\[(?:{_SCOPE.pattern})(?:, (?:{_SCOPE.pattern}))*\]")
 
 
-Datum: TypeAlias = "Imported | TensorSequence"
+Datum: TypeAlias = "Imported | TensorSequence | StackedSequence"
 """A value of an ONNX graph."""
 
 
@@ -179,9 +179,10 @@ class OnnxContext(Emitter):
 
 def tensor_of(x: Datum, where: str) -> Imported:
     """Return a value that must be a tensor."""
-    if isinstance(x, TensorSequence):
+    if not isinstance(x, Imported):
+        count = len(x.items) if isinstance(x, TensorSequence) else to_text(x.stack.shape[0])
         raise UnsupportedFormError(
-            f"{where} is a sequence of {len(x.items)} tensors; expected a tensor",
+            f"{where} is a sequence of {count} tensors; expected a tensor",
             hint="concatenate the sequence to a tensor before; in a loop, carry a tensor to which "
             "the body concatenates, or use a scan output",
         )

@@ -12,7 +12,7 @@ from .control_flow import Iteration, LoopForm, emit_choice, emit_loop
 from .elementwise import convert
 from .onnx_context import Datum, OnnxContext, onnx_op, tensor_of
 from .shaping import concat, expand_dims, reshape
-from .tensors import Imported, TensorSequence, Uniform
+from .tensors import Imported, StackedSequence, TensorSequence, Uniform
 from .unsupported import UnsupportedFormError
 
 _MOST_UNROLLED: Final = 256
@@ -36,13 +36,16 @@ def loop(c: OnnxContext) -> Sequence[Datum]:
     """Import a loop with a trip count, a condition that it carries, or both.
 
     The condition that a body returns is the condition of the next iteration. A loop that carries a
-    sequence is unrolled, because the length of the sequence may differ between iterations.
+    sequence is unrolled, because the length of the sequence differs between iterations. If that is
+    not possible, but the body only appends to the sequence, its tensors are a stacked output.
     """
     body, first = c.attributes["body"], c.optional(1)
     count, carries = _count(c, c.optional(0)), _is_condition(c, body, first)
-    if any(isinstance(x, TensorSequence) for x in c.inputs):
+    given = [x for x in c.inputs[2:] if x is not None]
+    lists = {k: x for k, x in enumerate(given) if not isinstance(x, Imported)}
+    appended = all(_is_appended(body, k, x) for k, x in lists.items())
+    if lists and (_is_unrolled(count, carries=carries) or not appended):
         return _unrolled(c, body, count, carries=carries)
-    given = c.given()[sum(x is not None for x in c.inputs[:2]) :]
     true = c.uniform(value=True, shape=(), dtype=bool_)
     start = true if first is None else convert(c, reshape(c, first, ()), bool_)
     held = [start] if carries else []
@@ -50,20 +53,56 @@ def loop(c: OnnxContext) -> Sequence[Datum]:
     def step(now: Iteration) -> tuple[Sequence[Imported], Sequence[Imported]]:
         index = reshape(c, c.apply("shape_to_tensor", (now.index,)), ())
         condition = now.carried[0] if carries else true
-        own = now.carried[len(held) :]
-        going, *made = c.subgraph(body, (convert(c, index, i64), condition, *own))
-        made = [
-            _as_declared(c, body, k, given[k], m)
-            if k < len(given)
-            else _as_stacked(c, body.output[k + 1], m, now.index)
-            for k, m in enumerate(made)
+        own = iter(now.carried[len(held) :])
+        values = [lists[k] if k in lists else next(own) for k in range(len(given))]
+        going, *made = c.translate(body, (convert(c, index, i64), condition, *values))
+        following, appended = list[Imported](), list[Imported]()
+        for k, (x, value) in enumerate(zip(made, given, strict=False)):
+            if isinstance(x, TensorSequence):
+                appended.append(x.items[-1])
+            else:
+                following.append(_as_declared(c, body, k, *_tensors(value, x)))
+        stacked = [
+            _as_stacked(c, output, tensor_of(x, "a scan output"), now.index)
+            for output, x in zip(body.output[1 + len(given) :], made[len(given) :], strict=True)
         ]
-        following = made[: len(given)]
-        again = [convert(c, reshape(c, going, ()), bool_)] if carries else []
-        return [*again, *following], made[len(given) :]
+        again = [convert(c, reshape(c, tensor_of(going, "the condition"), ()), bool_)]
+        return [*(again if carries else ()), *following], [*appended, *stacked]
 
-    form = LoopForm([*held, *given], step, (lambda now: now.carried[0]) if carries else None, count)
-    return emit_loop(c, form)[len(held) :]
+    tensors = [x for x in given if isinstance(x, Imported)]
+    form = LoopForm(
+        [*held, *tensors], step, (lambda now: now.carried[0]) if carries else None, count
+    )
+    found = emit_loop(c, form)[len(held) :]
+    finals, stacks = iter(found[: len(tensors)]), iter(found[len(tensors) :])
+    results = [
+        StackedSequence(next(stacks)) if k in lists else next(finals) for k in range(len(given))
+    ]
+    return [*results, *stacks]
+
+
+def _tensors(given: Datum, made: Datum) -> tuple[Imported, Imported]:
+    return tensor_of(given, "a carried value"), tensor_of(made, "the next value")
+
+
+def _is_appended(body: Any, position: int, given: Datum) -> bool:
+    """Return whether a sequence is empty at first, and the body only appends one tensor to it."""
+    name, result = body.input[position + 2].name, body.output[position + 1].name
+    users = [n for n in body.node if name in _names_in(n)]
+    if not isinstance(given, TensorSequence) or given.items or len(users) != 1:
+        return False
+    at_end = users[0].op_type == "SequenceInsert" and not any(users[0].input[2:])
+    uses = sum(result in _names_in(n) for n in body.node) + [o.name for o in body.output].count(
+        result
+    )
+    return at_end and users[0].input[0] == name and users[0].output[0] == result and uses == 1
+
+
+def _names_in(node: Any) -> set[str]:
+    """Return the names of the values that a node or its subgraphs read."""
+    graphs = [g for a in node.attribute for g in (a.g, *a.graphs)]
+    inner = (_names_in(n) | set[str](o.name for o in g.output) for g in graphs for n in g.node)
+    return set(node.input).union(*inner, *({o.name for o in g.output} for g in graphs))
 
 
 def _as_declared(
@@ -111,10 +150,15 @@ def _refined(c: OnnxContext, x: Imported, known: Sequence[int | None]) -> Import
     return c.tensor(c.builder.match_cast(c.plain(x), info, name="declared"))
 
 
+def _is_unrolled(count: Expr | None, *, carries: bool) -> bool:
+    trips = None if count is None else const_value(count)
+    return trips is not None and not carries and trips <= _MOST_UNROLLED
+
+
 def _unrolled(c: OnnxContext, body: Any, count: Expr | None, *, carries: bool) -> Sequence[Datum]:
     """Translate each iteration of a loop with a constant trip count and no condition."""
     trips = None if count is None else const_value(count)
-    if trips is None or carries or trips > _MOST_UNROLLED:
+    if trips is None or not _is_unrolled(count, carries=carries):
         found = "a condition" if carries or count is None else f"{to_text(count)} iterations"
         raise UnsupportedFormError(
             f"the loop carries a sequence of tensors and has {found}; expected a constant number "

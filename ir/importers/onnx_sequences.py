@@ -1,7 +1,7 @@
 """Import handlers of the ONNX operators on sequences of tensors.
 
-The length of a sequence is a constant, so its operators only choose among values: no program
-contains a sequence.
+The length of a sequence is a constant, so its operators only choose among values; or it consists of
+the tensors that a loop appends, and is their stack. No program contains a sequence.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from itertools import pairwise
 
 from ..dtype import bool_, f32, i64
 from ..symbolic import Expr, as_expr, const_value, eq, is_proved, to_text
+from .elementwise import convert
 from .indexing import take
 from .onnx_context import Datum, OnnxContext, onnx_op
 from .onnx_file import onnx_dtype
 from .onnx_schema import malformed
 from .shaping import axis_of, concat, expand_dims, reshape, slice_exact
-from .tensors import Imported, TensorSequence
+from .tensors import Imported, StackedSequence, TensorSequence
 from .unsupported import UnsupportedFormError
 
 
@@ -72,14 +73,19 @@ def sequence_erase(c: OnnxContext) -> TensorSequence:
 @onnx_op("SequenceLength")
 def sequence_length(c: OnnxContext) -> Imported:
     """Import the number of tensors."""
+    if isinstance(found := c.inputs[0], StackedSequence):
+        length = c.apply("shape_to_tensor", (found.stack.shape[0],))
+        return convert(c, reshape(c, length, ()), i64)
     return c.uniform(len(c.sequence(0).items), (), i64)
 
 
 @onnx_op("SequenceAt")
 def sequence_at(c: OnnxContext) -> Imported:
     """Import the selection of a tensor; one at a computed position is selected from a stack."""
-    sequence = c.sequence(0)
     at = reshape(c, c.input(1), ())
+    if isinstance(found := c.inputs[0], StackedSequence):
+        return take(c, found.stack, at, 0, wrap=True)
+    sequence = c.sequence(0)
     known = c.elements(at)
     if known is not None and const_value(known[0]) is not None:
         return sequence.items[_position(c, 1, len(sequence.items), default=0)]
@@ -112,12 +118,25 @@ def split_to_sequence(c: OnnxContext) -> TensorSequence:
 @onnx_op("ConcatFromSequence")
 def concat_from_sequence(c: OnnxContext) -> Imported:
     """Import the concatenation of all tensors, along a new axis if stated."""
+    new = bool(c.integer("new_axis", 0))
+    if isinstance(found := c.inputs[0], StackedSequence):
+        return _concat_stacked(c, found.stack, new=new)
     items = list(c.sequence(0).items)
     if not items:
         raise UnsupportedFormError("a concatenation of an empty sequence has no shape")
-    new = bool(c.integer("new_axis", 0))
     axis = axis_of(c.integer("axis"), items[0].rank + new)
     return concat(c, [expand_dims(c, x, (axis,)) if new else x for x in items], axis)
+
+
+def _concat_stacked(c: OnnxContext, stack: Imported, *, new: bool) -> Imported:
+    """Concatenate the slices of a stack along an axis of theirs, or along a new one."""
+    axis = axis_of(c.integer("axis"), stack.rank - 1 + new)
+    order = (*range(1, axis + 1), 0, *range(axis + 1, stack.rank))
+    moved = stack if not axis else c.apply("permute_dims", c.plain(stack), axes=order)
+    if new:
+        return moved
+    shape = moved.shape
+    return reshape(c, moved, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
 
 def _parts(c: OnnxContext, whole: Expr) -> tuple[Expr, ...]:

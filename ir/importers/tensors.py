@@ -69,3 +69,21 @@ class TensorSequence:
 
     items: tuple[Imported, ...]
     dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class StackedSequence:
+    """The sequence of the tensors that the iterations of a loop append.
+
+    Parameters
+    ----------
+    stack : Imported
+        The tensors, which have one shape, along a new axis 0.
+    """
+
+    stack: Imported
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self.stack.dtype
