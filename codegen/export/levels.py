@@ -24,6 +24,7 @@ from ..manifest import FunctionSpec
 from .errors import ExportError
 from .features import needed_features
 from .link import arch_of
+from .symbols import level_objects
 
 NATIVE_LEVEL: Final = "native"
 """The level of the machine that exports; other machines export other code for it."""
@@ -57,22 +58,14 @@ class Level:
         The processor features that its code requires.
     functions : tuple of FunctionSpec
         The functions, the public ones first; these are the same in all levels.
+    symbols : Mapping of str to str
+        The names of the symbols of the code in the library. Levels with equal code share it.
     """
 
     name: str
     features: tuple[str, ...]
     functions: tuple[FunctionSpec, ...]
-
-    @property
-    def prefix(self) -> str:
-        """The beginning of its symbols, which is not one of a symbol of a program.
-
-        Examples
-        --------
-        >>> Level("x86-64-v3", (), ()).prefix
-        'x86_64_v3$'
-        """
-        return re.sub(r"\W", "_", self.name) + "$"
+    symbols: Mapping[str, str]
 
 
 def level_targets(levels: Sequence[str], target: Target, kind: str) -> dict[str, Target]:
@@ -160,16 +153,28 @@ class Compiled:
     constants: Mapping[str, Constant]
 
 
+def _prefix(level: str) -> str:
+    """Return the beginning of the symbols of a level, which no symbol of a program has.
+
+    Examples
+    --------
+    >>> _prefix("x86-64-v3")
+    'x86_64_v3$'
+    """
+    return re.sub(r"\W", "_", level) + "$"
+
+
 def merged_levels(
     compiled: Sequence[Compiled],
-) -> tuple[tuple[Level, ...], dict[str, Constant]]:
-    """Return the levels with common names of constants, and the constants of all levels.
+) -> tuple[tuple[Level, ...], dict[str, Constant], dict[str, bytes]]:
+    """Return the levels, their constants with common names, and their objects.
 
     Constants of one name are one constant if their elements are equal. Otherwise, the name begins
     with that of the level, as do the names of weights that a level prepares at open.
     """
     constants: dict[str, Constant] = {}
     levels: list[Level] = []
+    objects, symbols = level_objects({_prefix(c.name): c.artifact.objects for c in compiled})
     for one in compiled:
         prepared = {r.name for f in one.functions if f.prepares for r in f.results}
         used = {c for f in one.functions for c in f.constants} - prepared
@@ -181,8 +186,9 @@ def merged_levels(
             names[name] = name if same else f"{one.name}:{name}"
             constants.setdefault(names[name], constant)
         functions = tuple(_with_names(f, names) for f in _public_first(one.functions))
-        levels.append(Level(one.name, needed_features(one.artifact.target), functions))
-    return tuple(levels), constants
+        features = needed_features(one.artifact.target)
+        levels.append(Level(one.name, features, functions, symbols[_prefix(one.name)]))
+    return tuple(levels), constants, objects
 
 
 def level_facts(levels: Sequence[Level]) -> dict[str, Json]:

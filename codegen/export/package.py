@@ -71,7 +71,7 @@ from .public_symbols import MODULES, check_symbols, public_symbols
 from .replaceable import RESERVED as OF_UPDATES, check_replaceable
 from .sbom import write_sbom
 from .states import RESERVED, states_of
-from .symbols import level_objects, rename
+from .symbols import rename
 from .tables import header_text, inner_source, model_source
 from .typescript import typescript
 from .web import (
@@ -289,7 +289,7 @@ def _write_levels(
             constants |= prepared_constants(artifact, constants)
             functions = tuple(f for f in functions if not f.prepares)
         compiled.append(Compiled(level, artifact, functions, constants))
-    levels, read = merged_levels(compiled)
+    levels, read, objects = merged_levels(compiled)
     public = [f for f in levels[0].functions if not f.prepares]
     names = [public_name(f.name) for f in public]
     check_functions(names, OF_LEVELS)
@@ -303,10 +303,9 @@ def _write_levels(
     model = Model(
         form.name, levels[0].functions, weights, levels[0].features, threads, states, levels=levels
     )
-    objects = {level.prefix: c.artifact.objects for level, c in zip(levels, compiled, strict=True)}
     report(0.9, "linking")
     lowest = compiled[0].artifact.target
-    _write_files(folder, model, level_objects(objects), (lowest, lowest), form)
+    _write_files(folder, model, objects, (lowest, lowest), form)
     report(1.0, "written")
 
 

@@ -88,36 +88,50 @@ def rename(
     }
 
 
-def level_objects(levels: Mapping[str, Mapping[str, bytes]]) -> dict[str, bytes]:
+def level_objects(
+    levels: Mapping[str, Mapping[str, bytes]],
+) -> tuple[dict[str, bytes], dict[str, dict[str, str]]]:
     """Return the objects of several levels with different symbols; equal objects are one.
 
     Parameters
     ----------
     levels : Mapping of str to Mapping
         The object files of each level by name, by the prefix of its symbols. Symbols that no
-        object of a level defines keep their names. An object that refers only to these is shared
-        by levels with an equal object of this name.
+        object of a level defines keep their names. Levels with equal objects of one name, which
+        refer to equal objects, share them.
 
     Returns
     -------
-    dict of str to bytes
+    objects : dict of str to bytes
         The renamed object files.
+    names : dict of str to dict
+        The new names of the symbols of each level, by its prefix.
     """
-    first: dict[tuple[str, bytes], str] = {}
+    first: dict[tuple[object, ...], str] = {}
     found: dict[str, bytes] = {}
+    every: dict[str, dict[str, str]] = {}
     for prefix, objects in levels.items():
         read = {name: _read(name, data) for name, data in objects.items()}
         defined = {s.name for o in read.values() for s in o.symbols if s.defined}
         names: dict[str, str] = {}
-        for name, one in read.items():
-            own = {s.name for s in one.symbols if s.defined}
-            alone = not {s.name for s in one.symbols} & (defined - own)
-            owner = first.setdefault((name, one.data), prefix) if alone else prefix
-            names |= {symbol: f"{owner}{symbol}" for symbol in own}
-        for name, one in read.items():
-            if first.get((name, one.data), prefix) == prefix:
-                found[f"{prefix}{name}"] = _renamed(one, names)
-    return found
+        rest, before = dict(read), 0
+        while len(rest) != before:  # an object after those that it refers to
+            before = len(rest)
+            for name, one in list(rest.items()):
+                own = {s.name for s in one.symbols if s.defined}
+                needed = sorted({s.name for s in one.symbols} & (defined - own))
+                if names.keys() >= set(needed):
+                    key = (name, one.data, *(names[symbol] for symbol in needed))
+                    owner = first.setdefault(key, prefix)
+                    names |= {symbol: f"{owner}{symbol}" for symbol in own}
+                    if owner != prefix:
+                        del read[name]
+                    del rest[name]
+        others = (s.name for o in rest.values() for s in o.symbols if s.defined)
+        names |= {name: f"{prefix}{name}" for name in others}
+        every[prefix] = names
+        found |= {f"{prefix}{name}": _renamed(one, names) for name, one in read.items()}
+    return found, every
 
 
 def _read(file: str, data: bytes) -> _Object:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from ...ir.dtype import dtype
@@ -60,6 +62,9 @@ typedef struct {
 """
 
 
+_TABLE: Final = re.compile(
+    r"static const (?P<type>[\w *]+?)(?P<name>\w+)\[\] = (?P<elements>.*);", re.DOTALL
+)
 _EQUAL_TEXT: Final = """\
 static int equal_text(const char *a, const char *b) {
   while (*a && *a == *b) a++, b++;
@@ -188,11 +193,24 @@ def _tables(model: Model) -> Iterator[str]:
     entries = ", ".join(f"{{INT64_C({o}), {p}}}" for o, p in sources.values())
     yield f"static const tw_constant constants[] = {{{entries or '{0, -1}'}}};"
     if model.levels:
-        yield from _level_tables(model, list(sources))
+        yield from _once(_level_tables(model, list(sources)))
     else:
         yield _features_table("needed_features", model.features)
         yield from _function_tables(model, model.functions, list(sources))
         yield _order_table("order", model.functions)
+
+
+def _once(parts: Iterable[str]) -> Iterator[str]:
+    """Yield definitions of tables; one with the elements of an earlier one is a macro for it."""
+    first: dict[tuple[str, str], str] = {}
+    for part in parts:
+        found = _TABLE.fullmatch(part)
+        if found is None:
+            yield part
+            continue
+        name, key = found["name"], (found["type"], found["elements"])
+        same = first.setdefault(key, name)
+        yield part if same == name else f"#define {name} {same}"
 
 
 def _features_table(name: str, features: Sequence[str]) -> str:
@@ -209,7 +227,7 @@ def _level_tables(model: Model, names: Sequence[str]) -> Iterator[str]:
     rows: list[str] = []
     for k, level in enumerate(model.levels):
         yield _features_table(f"features_{k}", level.features)
-        yield from _function_tables(model, level.functions, names, (f"_{k}", level.prefix))
+        yield from _function_tables(model, level.functions, names, (f"_{k}", level.symbols))
         yield _order_table(f"order_{k}", level.functions)
         tables = f"features_{k}, functions_{k}, order_{k}, {len(level.functions)}"
         rows.append(f"{{{c_text(level.name)}, {tables}}}")
@@ -252,13 +270,14 @@ def _function_tables(
     model: Model,
     functions: Sequence[FunctionSpec],
     names: Sequence[str],
-    level: tuple[str, str] = ("", ""),
+    level: tuple[str, Mapping[str, str]] = ("", MappingProxyType({})),
 ) -> Iterator[str]:
-    """Yield the tables of functions, whose names end and whose symbols begin as in ``level``."""
+    """Yield the tables of functions; ``level`` are the end of their names, and its symbols."""
     records: list[str] = []
-    prepared, (mark, prefix) = 0, level
+    prepared, (mark, symbols) = 0, level
     for number, f in enumerate(functions):
-        k, entry = f"{number}{mark}", f"{prefix}{entry_symbol(f.name)}"
+        k, symbol = f"{number}{mark}", entry_symbol(f.name)
+        entry = symbols.get(symbol, symbol)
         yield f"extern int32_t {entry}(uint64_t *, uint64_t *);"
         params = ", ".join(_param(p) for p in f.params)
         yield f"static const tw_param params_{k}[] = {{{params or '{0}'}}};"

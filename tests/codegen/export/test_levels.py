@@ -292,7 +292,7 @@ def test_levels_are_in_ascending_order():
 
 
 def test_equal_objects_of_levels_are_one(exported):
-    """A compiled kernel that refers to no other symbol is shared, another one is not."""
+    """An object that refers to equal objects is shared, one that refers to others is not."""
     folder = exported.parent
     for name, text in {
         "alone": "int alone(int x) { return x + 1; }",
@@ -302,7 +302,10 @@ def test_equal_objects_of_levels_are_one(exported):
         (folder / f"{name}.c").write_text(text)
         run_linker(["cc", "-c", "-O1", str(folder / f"{name}.c"), "-o", str(folder / f"{name}.o")])
     code = {name: (folder / f"{name}.o").read_bytes() for name in ("alone", "other", "caller")}
-    made = level_objects({"a$": code, "b$": {**code, "other": code["other"] + bytes(8)}})
+    made, _ = level_objects({"a$": code, "b$": {**code, "other": code["other"] + bytes(8)}})
     assert sorted(made) == ["a$alone", "a$caller", "a$other", "b$caller", "b$other"]
     assert b"b$other" in made["b$caller"]
     assert b"a$other" in made["a$caller"]
+    same, names = level_objects({"a$": code, "b$": code})
+    assert names["b$"] == {name: f"a${name}" for name in code}
+    assert sorted(same) == ["a$alone", "a$caller", "a$other"]
