@@ -319,6 +319,18 @@ def run_compiled(original: Original, env: Mapping[Var, int], executable: Executa
     original.check(arrays, env, "the executable")
 
 
+def run_on_webgpu(original: Original, env: Mapping[Var, int], executable: Executable) -> None:
+    """Call an executable on the WebGPU driver, and compare; guard words around tensors too."""
+    from tests.codegen.wgsl.guarded import guarded_device
+
+    with guarded_device() as device:
+        run_compiled(original, env, executable)
+        damage = device.damage()
+    if damage:
+        shown = {v.name: x for v, x in env.items()}
+        raise WrongResultError(f"the WebGPU driver at {shown}: {'; '.join(damage)}")
+
+
 def run_simt(
     original: Original, artifact: LoweredKernel, env: Mapping[Var, int], title: str
 ) -> None:

@@ -414,12 +414,14 @@ class Walk:
             self.tally.compiled[f"{phase} webgpu"] += 1
             for env in self.affordable(2):
                 if legal(self.program, self.original.function, env):
-                    oracles.run_compiled(self.original, env, executable)
+                    oracles.run_on_webgpu(self.original, env, executable)
 
     def by_rules(self) -> None:
         """Compile the original program by the default rules alone."""
         for target in (Target("cpu", features=(self.rng.choice(LEVELS),)), SIMT):
             self.by_rule(target)
+        if oracles.WEBGPU in os.environ:
+            self.by_rule(Target("webgpu"))
 
     def compiled(self) -> None:
         """Compile the original program with ``tilewright.compile``, and call it."""
@@ -442,6 +444,8 @@ class Walk:
                 oracles.interpret(self.original, function, env)
         if target == SIMT:
             self.on_gpu(function, "default", required=True)
+        elif target.is_gpu:
+            self.on_webgpu(function, "default")
         else:
             self.natively(function, "default", target.features)
 

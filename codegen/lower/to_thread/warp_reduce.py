@@ -1,14 +1,15 @@
 """Reductions across threads, with the result in every thread.
 
 Threads that are neighbors in a warp exchange registers by butterfly shuffles; several warps, and
-threads in any other arrangement, exchange partial results through shared memory.
+threads in any other arrangement, exchange partial results through shared memory. Many neighbors on
+a GPU without warps of a known size do so in two steps, each of which combines few of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
-from typing import Protocol
+from math import isqrt, prod
+from typing import Final, Protocol
 
 from ....ir.dtype import DType, i16, i32, i64, u32
 from ....ir.loop.combiners import Combiner, identity_of
@@ -37,6 +38,9 @@ from ....ir.thread.types import VectorType
 from ....schedules.launch.threads import Threads
 from ....target.gpus import WARP
 from ..math import combined
+
+_STEP: Final = 16
+"""The number of loads that a further step costs, with its barriers."""
 
 
 class Combination(Protocol):
@@ -195,11 +199,26 @@ class ThreadReduction:
         """Store the parts of every thread in shared memory, then combine those of its group."""
         threads = self._threads
         self.out.extend(self._stores(threads.number, own))
+        size = prod(threads.extent(t) for t in tags)
+        part = _two_steps(size)
+        if part and not threads.warps and threads.neighbors(tags):
+            return self._in_two_steps(own, size, part)
         start = threads.number
         for tag in tags:
             start -= threads.position(tag) * threads.stride(tag)
         loops = tuple((t[-1], threads.extent(t), threads.stride(t)) for t in tags)
         return self._sum(own, loops, start)
+
+    def _in_two_steps(self, own: tuple[Reg, ...], size: int, part: int) -> tuple[Reg, ...]:
+        """Combine every ``part``-th value of a group of ``size``, then the ``part`` results.
+
+        Adjacent threads read adjacent values, and each result is computed by several threads.
+        """
+        number = self._threads.number
+        start = number // size * size
+        some = self._sum(own, (("step", size // part, part),), start + number % part)
+        self.out.extend(self._stores(number, some))
+        return self._sum(some, (("part", part, 1),), start)
 
     def _stores(self, index: Expr, values: tuple[Reg, ...]) -> tuple[Stmt, ...]:
         pairs = zip(self._scratch, values, strict=True)
@@ -234,6 +253,18 @@ class ThreadReduction:
             body = (Loop(counter, as_expr(0), as_expr(size), body, 1, self._source),)
         self.out.extend(body)
         return totals
+
+
+def _two_steps(size: int) -> int:
+    """Return the number of results of the first of two steps; 0 if one step takes no longer.
+
+    Examples
+    --------
+    >>> [_two_steps(size) for size in (8, 32, 64, 96, 256, 251)]
+    [0, 4, 8, 8, 16, 0]
+    """
+    part = max(d for d in range(1, isqrt(size) + 1) if size % d == 0)
+    return part if size - part - size // part > _STEP else 0
 
 
 def _dtype(reg: Reg) -> DType:

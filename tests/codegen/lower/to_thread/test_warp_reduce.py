@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.codegen.lower import lower_kernel
 from tilewright.ir.thread.nodes import MachineOp
 from tilewright.ir.thread.text import to_text
@@ -116,3 +118,45 @@ def test_partial_sums_are_in_registers():
     function = lower_kernel(rows("f32", "add", 700, 32), SIMT).function
     assert sum(isinstance(s, MachineOp) for s in walk(function.body)) == 5
     assert "shared" not in to_text(function)
+
+
+IN_STEPS = """
+n = symbols("n", lower=0)
+
+@prim_func(scheduled=True)
+def sums(
+    x: Buffer[(n, {groups}, {threads}), f32],
+    y: Out[(n, {groups}), f32],
+    z: Out[(n, {groups}), i32],
+):
+    for b in thread(n, "blockIdx.x"):
+        for g in thread({groups}, "threadIdx.y"):
+            for t in thread({threads}, "threadIdx.x"):
+                with block("last"):
+                    vb, vg, vt = spatial(b), spatial(g), reduce(t)
+
+                    @reducer(identity=(-1000.0, 0))
+                    def largest(a0: f32, a1: i32, b0: f32, b1: i32):
+                        return where(a0 >= b0, a0, b0), where(a0 >= b0, a1, b1)
+                    with init(): y[vb, vg], z[vb, vg] = -1000.0, 0
+                    y[vb, vg], z[vb, vg] = largest(x[vb, vg, vt], vt)
+"""
+
+
+@pytest.mark.parametrize(
+    ("groups", "threads"), [(1, 256), (1, 251), (4, 64), (2, 96), (5, 48), (8, 32), (3, 7)]
+)
+def test_groups_of_threads_without_warps(groups, threads):
+    """Each group of threads has its own total, by one or by two steps."""
+    program = tw.parse(IN_STEPS.format(groups=groups, threads=threads))
+    exe = tw.compile(program, target="webgpu")
+    draw = np.random.default_rng(threads)
+    for rows in (0, 1, 5):
+        x = np.stack([draw.permutation(groups * threads) for _ in range(rows)] or [[]])
+        x = x.reshape(rows, groups, threads).astype(np.float32)
+        largest, at = exe(x)
+        if rows:
+            np.testing.assert_array_equal(largest, x.max(-1))
+            np.testing.assert_array_equal(at, x.argmax(-1))
+    shader = exe.llvm("sums")
+    assert ("step" in shader) == (threads in (256, 64, 96, 48, 32))

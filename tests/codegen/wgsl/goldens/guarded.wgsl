@@ -233,15 +233,30 @@ fn main(@builtin(workgroup_id) tw_block: vec3<u32>, @builtin(local_invocation_id
     workgroupBarrier();
     storageBarrier();
     {
-    var x_1: i32 = 0i;
-    for (; x_1 < 256i; x_1++) {
-        total = tw_add64(total, y_parts[x_1]);
+    var step_: i32 = 0i;
+    for (; step_ < 16i; step_++) {
+        total = tw_add64(total, y_parts[step_ * 16i + (threadIdx_x & 15i)]);
     }
-    if x_1 < 256i {
+    if step_ < 16i {
         tw_loop_ended();
     }
     }
-    y_part[0i] = total;
+    workgroupBarrier();
+    storageBarrier();
+    y_parts[threadIdx_x] = total;
+    var total_1: vec2<u32> = vec2<u32>(0u, 0u);
+    workgroupBarrier();
+    storageBarrier();
+    {
+    var part_1: i32 = 0i;
+    for (; part_1 < 16i; part_1++) {
+        total_1 = tw_add64(total_1, y_parts[part_1]);
+    }
+    if part_1 < 16i {
+        tw_loop_ended();
+    }
+    }
+    y_part[0i] = total_1;
     if threadIdx_x == 0i {
         let at_2 = sizes.y_start + blockIdx_x * 2i;
         let v_2 = y_part[0i];

@@ -78,10 +78,19 @@ fn main(@builtin(workgroup_id) tw_block: vec3<u32>, @builtin(local_invocation_id
     var total: f32 = 0.0f;
     workgroupBarrier();
     storageBarrier();
-    for (var x_1: i32 = 0i; x_1 < 256i; x_1++) {
-        total = total + y_parts[x_1];
+    for (var step_: i32 = 0i; step_ < 16i; step_++) {
+        total = total + y_parts[step_ * 16i + (threadIdx_x & 15i)];
     }
-    y_part[0i] = total;
+    workgroupBarrier();
+    storageBarrier();
+    y_parts[threadIdx_x] = total;
+    var total_1: f32 = 0.0f;
+    workgroupBarrier();
+    storageBarrier();
+    for (var part_1: i32 = 0i; part_1 < 16i; part_1++) {
+        total_1 = total_1 + y_parts[part_1];
+    }
+    y_part[0i] = total_1;
     if threadIdx_x == 0i {
         y[sizes.y_start + blockIdx_x] = y_part[0i];
     }
