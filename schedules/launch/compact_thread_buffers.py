@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from ...ir.analysis import Tree, tree_of
 from ...ir.analysis.allocations import loops_around
@@ -283,8 +283,8 @@ def _reads_own(accesses: list[Occurrence], tree: Tree) -> bool:
 
 def _updated_atomically(tree: Tree) -> frozenset[str]:
     """Return the names of the buffers that several threads may update at the same time."""
-    known = tree.memo.get("updated_atomically")
-    if not isinstance(known, frozenset):
+    known = cast("frozenset[str] | None", tree.memo.get("updated_atomically"))
+    if known is None:
         roles = (s.threads for s in walk(tree.function.body) if isinstance(s, Block))
         known = frozenset(b for role in roles if isinstance(role, Atomic) for b in role.buffers)
         tree.memo["updated_atomically"] = known
