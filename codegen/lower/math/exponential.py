@@ -23,6 +23,12 @@ _EXP2_RANGE: Final = {True: (-151.0, 129.0), False: (-1076.0, 1025.0)}
 _BIASED_EXPONENT: Final = {True: 192, False: 1624}
 """The biased exponents of the scale 1 in exponentials of numbers that are not positive."""
 
+_SIGMOID_ONE: Final = 40.0
+"""A number from which on the sigmoid is 1: its exponential is below both precisions."""
+
+_SIGMOID_SCALE: Final = 64
+"""The binary logarithm of the divisor of e**-x: the largest one is then a normal number."""
+
 _HALF_EXP_RANGE: Final = {True: 92.0, False: 720.0}
 
 
@@ -118,7 +124,12 @@ def exp(x: Num) -> Num:
             return _exp_of_negative(x)
         case _:
             parts = _reduce(x)
-            return (_tail(parts.r) + 1) * parts.low * parts.high
+            return _times_exp(parts.r, parts.low) * parts.high
+
+
+def _times_exp(r: Num, power: Num) -> Num:
+    """Return ``exp(r)`` times a power of two, with the roundings of ``exp(r)``."""
+    return _tail(r).fma(power, power)
 
 
 def _exp_of_negative(x: Num) -> Num:
@@ -134,7 +145,7 @@ def _exp_of_negative(x: Num) -> Num:
     shifted = x.fma(LOG2_E, magic)
     r = _remainder(x, shifted - magic)
     power = (shifted.bits() << form.mantissa).floats(x.type.dtype)
-    return (_tail(r) + 1) * power * 2.0 ** (form.bias - exponent)
+    return _times_exp(r, power) * 2.0 ** (form.bias - exponent)
 
 
 @expansion("exp2")
@@ -145,7 +156,7 @@ def exp2(x: Num) -> Num:
     magic = _doubly_biased(Format.of(x))
     shifted = x + magic
     parts = _scaled((x - (shifted - magic)) * LN2, shifted)
-    return (_tail(parts.r) + 1) * parts.low * parts.high
+    return _times_exp(parts.r, parts.low) * parts.high
 
 
 def half_exp(x: Num) -> tuple[Num, Num]:
@@ -169,16 +180,21 @@ def expm1(x: Num) -> Num:
 
 @expansion("sigmoid")
 def sigmoid(x: Num) -> Num:
-    """Return 1 / (1 + e**-x), computed with the exponential of -abs(x)."""
-    z = exp(-abs(x))
-    top = x.constant(1).where(x.compare("ge", 0), z)
-    below = z + 1
-    lost = z - (below - 1)
-    inverse = below.reciprocal()
-    ratio = top * inverse
-    # One Newton correction with the residuals of the sum and the product rounds nearly exactly.
-    rest = (-ratio).fma(below, top) - ratio * lost
-    return rest.fma(inverse, ratio)
+    """Return 1 / (1 + e**-x), with both numbers of the quotient divided by a power of two.
+
+    With e**-x = p (1 + t) for a power of two p, the sum p + p t + 1 is rounded twice: the product
+    is added to the smaller of p and 1 first, so that only the last rounding is large. Where the
+    result is subnormal, the division rounds it.
+    """
+    form, upper = Format.of(x), -_EXP_RANGE[x.is_single][0]
+    magic = form.magic + form.bias - _SIGMOID_SCALE
+    x = x.greatest(-upper).least(_SIGMOID_ONE)
+    shifted = x.fma(-LOG2_E, magic)
+    r = -_remainder(x, x.constant(magic) - shifted)
+    power = (shifted.bits() << form.mantissa).floats(x.type.dtype)
+    one = 2.0**-_SIGMOID_SCALE
+    below = _tail(r).fma(power, power.least(one)) + power.greatest(one)
+    return x.constant(one) / below
 
 
 @expansion("tanh")

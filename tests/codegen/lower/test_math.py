@@ -36,6 +36,15 @@ def test_dense_where_it_matters(op: str) -> None:
     assert error_in_ulps(apply(elementwise(op, f32), x), reference(op, x)).max() <= 2
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("center", [0.0, -1.98, -16.6, -17.3, 17.3, -87.3, -103.9, 40.0])
+def test_sigmoid_where_its_sum_has_the_largest_errors(center: float, level: str) -> None:
+    """Near 0, where 1 or e**-x is the last bit of the sum, and where the result is subnormal."""
+    x = np.linspace(center - 0.4, center + 0.4, 200_003, dtype=np.float32)
+    error = error_in_ulps(apply(elementwise("sigmoid", f32, level), x), reference("sigmoid", x))
+    assert error.max() <= 2, x[np.argmax(error)]
+
+
 @pytest.mark.parametrize("op", ["sin", "cos"])
 def test_angles_near_multiples_of_half_pi(op: str) -> None:
     x = (np.arange(-6366, 6367) * (np.pi / 2)).astype(np.float32)
