@@ -281,8 +281,9 @@ def _inverted(t: TorchContext, a: Imported) -> tuple[Imported, of.LU]:
 def inverse_of_tensor(t: TorchContext, a: Imported, count: int = 2) -> Imported:
     """Import the inverse of the matrix whose rows are the first dimensions."""
     first, last = a.shape[:count], a.shape[count:]
-    matrix = reshape(t, a, (product_of(first), product_of(last)))
-    size = t.same_size(*matrix.shape, "the matrix of a tensor must be square to be inverted")
+    height, width = product_of(first), product_of(last)
+    matrix = reshape(t, a, (height, width))
+    size = t.same_size(height, width, "the matrix of a tensor must be square to be inverted")
     found, _ = _inverted(t, reshape(t, matrix, (size, size)))
     return reshape(t, found, (*last, *first))
 
