@@ -8,7 +8,7 @@ from typing import Final
 
 from ..dtype import DType, bool_, f64, i32, i64, u8
 from ..loop.element_functions import named
-from ..symbolic import as_expr
+from ..symbolic import as_expr, const_value, select
 from .control_flow import Iteration, LoopForm, emit_loop
 from .elementwise import (
     convert,
@@ -21,6 +21,7 @@ from .elementwise import (
 from .formulas import Formula
 from .onnx_context import OnnxContext, onnx_op
 from .onnx_file import onnx_dtype
+from .shaping import reshape
 from .tensors import Imported, Uniform
 from .unsupported import UnsupportedFormError
 
@@ -85,7 +86,22 @@ def divide(c: OnnxContext) -> Imported:
         return elementwise(c, "divide", [x, y])
     if _is_non_negative(c, x) and _is_non_negative(c, y):
         return elementwise(c, "floor_divide", [x, y])
-    return truncated_quotient(c, x, y)
+    return _quotient_of_sizes(c, x, y) or truncated_quotient(c, x, y)
+
+
+def _quotient_of_sizes(c: OnnxContext, x: Imported, y: Imported) -> Imported | None:
+    """Return quotients by a positive constant whose dividends are terms of any sign over sizes.
+
+    They stay terms, so that shapes which contain them beside constants stay known.
+    """
+    dividends, divisors = c.elements(x), c.elements(y)
+    if dividends is None or divisors is None or len(divisors) != 1 or x.rank > 1 or y.rank > x.rank:
+        return None
+    divisor = const_value(divisors[0])
+    if divisor is None or divisor <= 0:
+        return None
+    found = [select(a >= 0, a // divisor, -((-a) // divisor)) for a in dividends]
+    return convert(c, reshape(c, c.apply("shape_to_tensor", tuple(found)), x.shape), x.dtype)
 
 
 def _is_non_negative(c: OnnxContext, x: Imported) -> bool:

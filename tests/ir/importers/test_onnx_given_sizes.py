@@ -112,3 +112,20 @@ def test_a_bound_of_one_less_than_the_size_needs_no_check() -> None:
     run = tw.compile(module)
     for size in (0, 1, 6):
         assert len(run(np.zeros(size, np.float32))) == max(size - 1, 0)
+
+
+def test_the_quotient_of_a_size_of_any_sign_stays_a_term() -> None:
+    """The other elements of a shape that contains it are known, such as a 1 that broadcasts."""
+    body = """s = Shape(x) three = Constant<value_ints = [3]>() less = Sub(s, three)
+        two = Constant<value_ints = [2]>() half = Div(less, two)
+        four = Constant<value_ints = [4]>() more = Add(half, four)
+        one = Constant<value_ints = [1]>() shape = Concat<axis = 0>(one, more)
+        wide = Concat<axis = 0>(two, more) a = Expand(x0, shape) b = Expand(x0, wide)
+        y = Add(a, b)"""
+    module = from_onnx(parsed(body, 18, "float[n] x, float x0"))
+    assert "given" not in str(module)
+    run = tw.compile(module)
+    for size in range(9):
+        found = run(np.zeros(size, np.float32), np.array(1.5, np.float32))
+        quotient = int((size - 3) / 2)  # toward zero, which -1.5, -1, and -0.5 distinguish
+        np.testing.assert_array_equal(found, np.full((2, quotient + 4), 3, np.float32), strict=True)
