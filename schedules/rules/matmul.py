@@ -34,6 +34,14 @@ PANEL_RANK: Final = 3
 UNBATCHED: Final = 3
 """The number of iteration variables of a product without a batch."""
 
+WHOLE: Final = 2
+"""The number of tiles of a panel, packed for wider registers, that are computed as one tile."""
+
+WHOLE_ROWS: Final = 2
+"""The rows of such a tile, which reads a panel from memory in its order: it has four vectors per
+row, so that eight sums hide the latency of multiply-adds.
+"""
+
 GEMV_PANELS: Final = 4
 """The number of panels that the one-row version reads concurrently, to hide load latency."""
 
@@ -103,15 +111,17 @@ def schedule_matmul(sch: Schedule, function: FunctionRef) -> None:
         return
     for version in _versions(sch, function, pattern) if dots else []:
         sch.schedule_nests(FunctionRef(version))
+    panel = tile.columns
     if _is_packed(sch, name, pattern):
-        _pack(sch, name, pattern, tile, _panel(sch, name, pattern, machine, tile))
+        panel = _panel(sch, name, pattern, machine, tile)
+        _pack(sch, name, pattern, tile, panel)
     plain = tile.group == 1 and not dots and len(pattern.block.iters) == UNBATCHED
     versions = _versions(sch, function, pattern) if plain else []
     for version in (name, *versions):
         prim = sch.module.prim(version)
         found = classify(prim)
         if isinstance(found, Matmul) and not (version != name and _is_unit(found, prim.facts)):
-            _tiled(sch, version, found, tile)
+            _tiled(sch, version, found, tile, panel)
 
 
 def _is_unit(pattern: Matmul, facts: Facts) -> bool:
@@ -235,17 +245,18 @@ def _axis_last(rank: int, axis: int) -> IndexMap:
     return IndexMap(inputs, (*inputs[:axis], *inputs[axis + 1 :], inputs[axis]))
 
 
-def _tiled(sch: Schedule, name: str, pattern: Matmul, tile: Tile) -> None:
+def _tiled(sch: Schedule, name: str, pattern: Matmul, tile: Tile, panel: int) -> None:
     """Tile a version of the product, and schedule the copies before it."""
     one_row = const_value(pattern.row.extent) == 1 and tile.group == 1
     parts = pattern.right.dtype.per_byte if len(pattern.right.indices) > PANEL_RANK else 1
+    whole = panel == WHOLE * tile.columns and not one_row
     sch.register_tile(
         block_ref(name, pattern.block),
-        rows=1 if one_row else tile.rows,
+        rows=1 if one_row else WHOLE_ROWS if whole else tile.rows,
         columns=tile.columns // parts,
-        panels=parts * (_gemv_panels(pattern, tile.columns) if one_row else 1),
+        panels=WHOLE if whole else parts * (_gemv_panels(pattern, tile.columns) if one_row else 1),
         group=tile.group,
-        intrinsic=tile.intrinsic,
+        intrinsic="" if whole else tile.intrinsic,
     )
     for block in pattern.prologue:
         sch.schedule_copy(block_ref(name, block), tile.columns, tile.group)

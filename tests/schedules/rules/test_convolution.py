@@ -15,6 +15,7 @@ from tilewright.ir.dtype import dtype
 from tilewright.ir.script import parse
 from tilewright.ir.symbolic import const_value
 from tilewright.schedules.problem import RuleNotApplicableError
+from tilewright.schedules.rules import with_default_schedule
 
 from tests.amounts import covering
 from tests.codegen.kernels import ALL_LEVELS, LEVELS
@@ -124,6 +125,25 @@ def test_static_sizes(case, level) -> None:
         assert used(module, target) == (case not in UNUSED)
     x = np.random.default_rng(1).integers(-4, 5, (n, channels, *image)).astype(np.float32)
     found = tw.compile(module, target)(x)
+    np.testing.assert_array_equal(found, expected(x, w, b, groups, attributes))
+
+
+@pytest.mark.parametrize(("case", "level"), covering(CASES, ["sse4.2", "avx2"]))
+def test_weights_packed_for_wider_registers(case, level) -> None:
+    """All processors read the weights that are packed for the widest registers."""
+    n, channels, groups, _, image, _, *attributes = CASES[case]
+    module, w, b = program(CASES[case])
+    own, wide = (
+        tw.Target("cpu", arch="x86_64", features=(name,), panel_bits=1024)
+        for name in (level, "avx512")
+    )
+    shapes = [
+        {k: c.shape for k, c in with_default_schedule(module, t).constants.items()}
+        for t in (own, wide)
+    ]
+    assert shapes[0] == shapes[1]
+    x = np.random.default_rng(1).integers(-4, 5, (n, channels, *image)).astype(np.float32)
+    found = tw.compile(module, own)(x)
     np.testing.assert_array_equal(found, expected(x, w, b, groups, attributes))
 
 

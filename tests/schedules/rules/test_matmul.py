@@ -8,6 +8,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.ir.dtype import dtype, f32
+from tilewright.ir.interpreter import run_graph
 from tilewright.ir.module import Constant
 from tilewright.ir.script import parse, to_text
 from tilewright.schedules.rules import with_default_schedule
@@ -152,3 +153,35 @@ def main(x: Tensor[(n, m), f32]):
         np.testing.assert_array_equal(executable(x), x @ x)
     with pytest.raises(tw.TilewrightError, match="matmul requires m == n"):
         executable(np.ones((2, 3), np.float32))
+
+
+SHARED = """
+n = symbols("n", lower=1)
+constant("w", (37, COLUMNS), DTYPE)
+
+@graph_func
+def main(x: Tensor[(n, 37), DTYPE]):
+    y = matmul(x, const("w"))
+    z = gelu(y)
+    return z
+"""
+
+
+@pytest.mark.parametrize("features", ["avx2", "sse4.2"])
+@pytest.mark.parametrize(("bits", "kind"), [(1024, "f32"), (1024, "f64"), (512, "f32")])
+@pytest.mark.parametrize("columns", [8, 40, 72])
+def test_panels_for_wider_registers(features, bits, kind, columns) -> None:
+    """Narrower registers read a part of a panel, or a whole panel with fewer rows."""
+    rng = np.random.default_rng(columns)
+    weight = rng.standard_normal((37, columns)).astype(dtype(kind).numpy)
+    text = SHARED.replace("COLUMNS", str(columns)).replace("DTYPE", kind)
+    module = parse(text, constants={"w": Constant(weight.shape, dtype(kind), lambda: weight)})
+    target = tw.Target("cpu", arch="x86_64", features=(features,), panel_bits=bits)
+    scheduled = with_default_schedule(module, target)
+    (packed,) = [c for c in scheduled.constants.values() if c.source == "prepare"]
+    width = min(bits // dtype(kind).bits, columns)
+    assert packed.shape == (-(-columns // width), 37, width)
+    run = tw.compile(module, target)
+    for n in (1, 2, 3, 7, 13):
+        x = rng.standard_normal((n, 37)).astype(dtype(kind).numpy)
+        np.testing.assert_allclose(run(x), *run_graph(module, (x,)), rtol=3e-5, atol=3e-5)
