@@ -25,6 +25,7 @@ from ...schedules.launch.passes import LAUNCH_PASSES
 from ...target.target import Target
 from ..llvm.processor import resolve
 from ..wgsl import NATIVE
+from .analysis.cost_estimate import estimated_work
 from .passes.compact_buffers import CompactBuffers
 from .passes.guard_single_thread import GuardSingleThread
 from .passes.lift_tail_guards import LiftTailGuards
@@ -112,6 +113,8 @@ class LoweredKernel:
         Whether the kernel has parallel regions.
     temporaries : tuple of ScratchTemporary
         The temporaries in the scratch argument, with their offsets.
+    work : Expr or None
+        The estimated number of instructions of a launch for WebGPU; None for other targets.
     """
 
     name: str
@@ -122,6 +125,7 @@ class LoweredKernel:
     threads: Var
     parallel: bool
     temporaries: tuple[ScratchTemporary, ...] = ()
+    work: Expr | None = None
 
 
 def lower_kernel(func: PrimFunc, target: Target, *, debug: bool = False) -> LoweredKernel:
@@ -195,6 +199,8 @@ def after_each_pass(
         start = LoweringContext(Assumptions.of(func.facts), scheduled=source, native=native)
         if target.is_gpu:
             kernel = _gpu_kernel(func, target, start)
+            if target.kind == "webgpu":
+                kernel = replace(kernel, work=estimated_work(func.body))
         else:
             kernel = _cpu_kernel(func, target, start, debug=debug)
     yield TO_THREAD, kernel

@@ -25,7 +25,9 @@ def kernel_shaders(kernel: LoweredKernel, target: Target) -> tuple[Shader, ...]:
     sizes = [to_text(size_of(b), names) for b in kernel.buffers]
     if kernel.scratch is not None:
         sizes.append(to_text(kernel.scratch, names))
+    known = kernel.work is not None and kernel.work.free <= {*kernel.symbols}
+    work = to_text(kernel.work, names) if known and kernel.work is not None else "0"
     return tuple(
-        replace(shader, sizes=tuple(sizes[k] for k in shader.bindings))
+        replace(shader, sizes=tuple(sizes[k] for k in shader.bindings), work=work)
         for shader in emit_shaders(kernel.function, target)
     )

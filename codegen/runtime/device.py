@@ -51,6 +51,16 @@ class RemoteDevice(Device, TensorDevice, Protocol):
 
 
 @runtime_checkable
+class StoppingDevice(Device, Protocol):
+    """A device that ends a call at its next launch if the call was asked to stop."""
+
+    @property
+    def stops_calls(self) -> bool:
+        """Whether it does so."""
+        ...
+
+
+@runtime_checkable
 class ReportingDevice(Device, Protocol):
     """A device that records reports of the kernels that a call launches."""
 

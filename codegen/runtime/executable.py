@@ -523,7 +523,7 @@ class Executable:
         UnknownFunctionError
             If no kernel has this name, or the target does not use images.
         """
-        images = self.artifact.images if self.target.is_cuda else {}
+        images: Mapping[str, bytes] = self.artifact.images if self.target.is_cuda else {}
         name = next(iter(images), "") if kernel is None and len(images) == 1 else kernel or ""
         if name not in images:
             raise UnknownFunctionError(

@@ -29,7 +29,7 @@ from .arguments import (
     results_maker,
     signature_of,
 )
-from .device import Device, ReportingDevice, require_devices
+from .device import Device, ReportingDevice, StoppingDevice, require_devices
 from .direct import DirectCall, direct_call
 from .explain import explain, failed_launch
 from .interrupts import INTERRUPTS
@@ -57,6 +57,8 @@ Constants = Callable[[Sequence[str]], list[tuple[int, object]]]
 _FIRST = layout.CALL_OPERANDS // 8
 _SINK = layout.CALL_SINK // 8
 _STOP = layout.CALL_STOP // 8
+_INTERRUPTED = 2
+"""The request to stop by an interrupt; a request by :meth:`.NativeFunction.stop` is 1."""
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 _OPEN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _DROP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -117,7 +119,8 @@ class NativeFunction:
         self.make_results = results_maker(spec.results)
         self.__signature__ = signature_of(spec)  # for inspect.signature and completion
         self.__doc__ = documentation(spec)  # for help and `function?`
-        self._loops = any(site.kind == "stopped" for site in spec.sites)
+        stops = isinstance(external.device, StoppingDevice) and external.device.stops_calls
+        self._stoppable = stops or any(site.kind == "stopped" for site in spec.sites)
         self._running: list[Words] = []
         self._results = _FIRST + 2 * len(spec.params)
         self._words = ctypes.c_int64 * (self._results + len(spec.results))
@@ -312,9 +315,9 @@ class NativeFunction:
             outputs.write(words, self._results)
         if self._reporting is not None:
             self._reporting.begin()
-        code = self._looped(words, state) if self._loops else self._entry(self._address, words)
+        code = self._looped(words, state) if self._stoppable else self._entry(self._address, words)
         if code:
-            error = self._error(code, list(words), arguments, outputs)
+            error = self._failure(code, list(words), arguments, outputs, state)
             if state is not None and self._may_have_written(code, words):
                 state.fail(error)
             raise error
@@ -329,18 +332,17 @@ class NativeFunction:
         return self._convert_results(words, arguments)
 
     def _looped(self, words: Words, state: ExecutableState | None) -> int:
-        """Call a function with loops; Ctrl+C and :meth:`stop` end its loops."""
+        """Call a function that Ctrl+C and :meth:`stop` end, in a loop or before a launch."""
 
         def stop() -> None:
-            words[_STOP] = 1
+            words[_STOP] = _INTERRUPTED
 
         self._running.append(words)
         try:
             with INTERRUPTS.stopping(stop):
                 return self._entry(self._address, words)
         except KeyboardInterrupt:
-            if state is not None:
-                state.fail(StoppedError("the call was interrupted", where=self._where))
+            self._interrupted(state)
             raise
         finally:
             self._running[:] = [w for w in self._running if w is not words]
@@ -348,7 +350,8 @@ class NativeFunction:
     def stop(self) -> None:
         """Stop the calls that other threads are running, at the next iteration of a loop.
 
-        These calls raise :class:`.StoppedError`. A function without loops is not stopped.
+        On WebGPU they also stop before the next launch. These calls raise :class:`.StoppedError`.
+        Other functions without loops are not stopped.
         """
         for words in tuple(self._running):
             words[_STOP] = 1
@@ -386,6 +389,29 @@ class NativeFunction:
                 hint="call the function without 'out'",
             )
         return Outputs(self.spec, out)
+
+    def _failure(
+        self,
+        code: int,
+        record: Sequence[int],
+        arguments: Sequence[Any],
+        outputs: Outputs | None,
+        state: ExecutableState | None,
+    ) -> TilewrightError:
+        """Return the error of a failed call; an interrupt is raised."""
+        try:
+            error = self._error(code, record, arguments, outputs)
+        except KeyboardInterrupt:
+            self._interrupted(state)
+            raise
+        if record[_STOP] == _INTERRUPTED:
+            self._interrupted(state)
+            raise KeyboardInterrupt from error
+        return error
+
+    def _interrupted(self, state: ExecutableState | None) -> None:
+        if state is not None:
+            state.fail(StoppedError("the call was interrupted", where=self._where))
 
     def _error(
         self,

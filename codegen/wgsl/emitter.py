@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from typing import Final
 
 from ...errors import TilewrightError
 from ...ir.dtype import DType
@@ -15,6 +16,9 @@ from .names import Names
 from .types import Literal, type_name
 
 INDENT = "    "
+
+_LOOSER: Final = (" >> ", " << ", " & ", " | ", " ^ ", " < ", " <= ", " == ", " != ", " > ", " >= ")
+"""The operators that bind less than sums; WGSL rejects most of them beside sums."""
 
 Lanes = list[str]
 """The expressions of a value, one per lane."""
@@ -136,3 +140,19 @@ def bare(text: str) -> str:
         if depth == 0 and k < len(text) - 1:
             return text
     return text[1:-1]
+
+
+def addend(text: str) -> str:
+    """Return an expression as an operand of a sum, in parentheses if its operator needs them.
+
+    Examples
+    --------
+    >>> addend("(a * b)"), addend("(p >> 1u)"), addend("(f(p >> 1u) + 1i)")
+    ('a * b', '(p >> 1u)', 'f(p >> 1u) + 1i')
+    """
+    inner, depth = bare(text), 0
+    for k, c in enumerate(inner):
+        depth += (c in "([") - (c in ")]")
+        if depth == 0 and inner.startswith(_LOOSER, k):
+            return f"({inner})"
+    return inner

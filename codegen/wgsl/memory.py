@@ -31,7 +31,7 @@ from ...ir.thread.nodes import (
 )
 from ...ir.thread.types import SHARED_POINTER, PointerType, VectorType
 from ...ir.thread.visit import statement_values, walk, walk_values
-from .emitter import Emitter, bare, dtype_of
+from .emitter import Emitter, addend, bare, dtype_of
 from .terms import fits, short
 from .types import PAIR, WORD, Literal, type_name
 
@@ -205,7 +205,7 @@ def lane_index(index: str, lane: int, step: str = "") -> str:
         return f"({index} + {lane}i * {step})"
     if isinstance(index, Literal):
         return Literal(f"{int(index.removesuffix('i')) + lane}i")
-    return f"({bare(index)} + {lane}i)"
+    return f"({addend(index)} + {lane}i)"
 
 
 def _position(array: Array, index: str, per_word: int = 1) -> str:
@@ -213,7 +213,7 @@ def _position(array: Array, index: str, per_word: int = 1) -> str:
     if not array.start:
         return bare(index)
     start = array.start if per_word == 1 else f"{array.start} * {per_word}i"
-    return start if index == "0i" else f"{start} + {bare(index)}"
+    return start if index == "0i" else f"{start} + {addend(index)}"
 
 
 def load(em: Emitter, array: Array, dtype: DType, index: str) -> str:

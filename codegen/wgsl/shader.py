@@ -72,6 +72,8 @@ class Shader:
     sizes : tuple of str
         The bytes of the buffer of each binding, as terms of the integer parameters, which are named
         ``s0``, ``s1``, ...
+    work : str
+        The estimated number of instructions of a launch, as such a term.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Shader:
     folded: bool = False
     features: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
+    work: str = "0"
 
 
 def to_bytes(shaders: Sequence[Shader]) -> bytes:

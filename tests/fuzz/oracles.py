@@ -73,6 +73,10 @@ LONG = 150_000
 """The length of a module of LLVM text that takes minutes to optimize; it is only translated."""
 
 
+LONG_SHADER = 16_000
+"""The length of the shaders of a kernel that the driver takes minutes to compile."""
+
+
 LONGEST = 1_000_000
 """The length of a module of LLVM text that is not compiled."""
 

@@ -411,6 +411,10 @@ class Walk:
             except (KernelProgramError, UnsupportedShaderError) as error:
                 self.tally.refused[f"{phase} webgpu {type(error).__name__}"] += 1
                 return
+            shaders = (executable.llvm(name) for name in executable.artifact.images)
+            if sum(map(len, shaders)) > oracles.LONG_SHADER:
+                self.tally.refused[f"{phase} webgpu TooLongError"] += 1
+                return
             self.tally.compiled[f"{phase} webgpu"] += 1
             for env in self.affordable(2):
                 if legal(self.program, self.original.function, env):

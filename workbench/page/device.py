@@ -100,6 +100,9 @@ class PageDevice(WebGpuDevice):
         weakref.finalize(owner, self._free, address).atexit = False
         return DeviceTensor(address, recipe.shape, recipe.dtype, self, owner)
 
+    def _wait_for_earlier(self) -> None:
+        """Do not wait within a call: the page executes a call at once."""
+
     def begin(self) -> None:
         """Forget the checks of an earlier call that failed."""
         self._checked.clear()

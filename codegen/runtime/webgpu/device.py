@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from ....target.target import Target
 from ....target.webgpu import FEATURES, LANGUAGE_FEATURES
 from ...artifact import Artifact
 from ...build.rtlib_object import rtlib_address
-from ...errors import DeviceUnavailableError, LaunchError, OutOfMemoryError
+from ...errors import DeviceUnavailableError, LaunchError, OutOfMemoryError, StoppedError
 from ...rtlib import layout, providers
 from ...wgsl import from_bytes
 from ..device_tensor import DeviceTensor, Owner
@@ -32,6 +33,7 @@ from .adapter import request_adapter, wgpu_module
 from .kernel import ERROR_BYTES, Bound, WebGpuKernel
 from .loop_limit import LoopRecord, ends_loops
 from .memory import Block, BlockTable
+from .pace import Pace
 
 Array = NDArray[Any]
 
@@ -69,6 +71,7 @@ class WebGpuDevice:
         """Open the adapter with its own limits, and all optional features that targets name."""
         self._wgpu = module
         self.kind = "webgpu"
+        self.stops_calls = True
         self.ordinal = 0
         self.name = str(adapter.info.get("device") or adapter.info.get("description") or "WebGPU")
         available = [f for f, name in FEATURES.items() if name in adapter.features]
@@ -97,6 +100,7 @@ class WebGpuDevice:
             size=32, usage=usage.STORAGE | usage.COPY_DST | usage.COPY_SRC
         )
         self._loops: LoopRecord | None = None
+        self._pace = Pace(str(adapter.info.get("adapter_type", "")))
         self._staged = bytearray()
         self._encoder: Any = None
         self._pass: Any = None
@@ -295,9 +299,17 @@ class WebGpuDevice:
             self._pass.end()
             self._pass = None
 
-    def _submit(self) -> None:
-        """Submit all recorded launches and copies."""
+    def _wait_for_earlier(self) -> None:
+        """Wait for the launches that were submitted, not for those that are only recorded."""
+        if self._pace.running:
+            start = time.perf_counter()
+            self._device.queue.read_buffer(self._record, 0, 4)
+            self._pace.waited(start, time.perf_counter())
+
+    def _submit(self, last: float = 0.0) -> None:
+        """Submit all recorded launches and copies; ``last`` is the work of one not yet recorded."""
         self._end_pass()
+        self._pace.submitted(time.perf_counter(), last)
         if self._encoder is None:
             return
         encoder, self._encoder = self._encoder, None
@@ -392,17 +404,25 @@ class WebGpuDevice:
         dispatch: tuple[int, int, int],
         *,
         checked: bool,
+        work: int = 0,
     ) -> None:
-        """Record a launch; one with checks starts with an empty record."""
+        """Record a launch; one with checks starts with an empty record.
+
+        Earlier launches are submitted first if they take long, and they wait for those before them,
+        so that an interrupt of the call leaves little work to the device.
+        """
         if len(numbers) > self._slot:
             raise LaunchError(
                 f"a launch has {len(numbers)} bytes of sizes; at most {self._slot} are supported",
                 hint="use fewer symbols in one kernel",
             )
+        if self._pace.is_full(work):
+            self._wait_for_earlier()
+            self._submit(work)
         if len(self._staged) + self._slot > self._slot * MOST_LAUNCHES:
-            self._submit()
+            self._submit(work)
         if checked:
-            self._submit()
+            self._submit(work)
             self._device.queue.write_buffer(self._record, 0, bytes(32))
         self._begin()
         if self._pass is None:
@@ -434,6 +454,8 @@ class WebGpuDevice:
         """Return the error of the last failed launch or copy of this thread."""
         failed: BaseException | None = getattr(self._local, "failed", None)
         self._local.failed = None
+        if isinstance(failed, KeyboardInterrupt):
+            raise failed
         if failed is None or isinstance(failed, TilewrightError):
             return failed
         error = LaunchError(
@@ -448,17 +470,19 @@ class WebGpuDevice:
         try:
             with self._entered():
                 action()
-        except Exception as error:  # noqa: BLE001 - the call raises it by `failure`
+        except BaseException as error:  # noqa: BLE001 - the call raises it by `failure`
             self._local.failed = error
             return CODE_FAILED
         return 0
 
-    def _launch(self, _context: int, record: int, arguments: int, number: int) -> int:
-        """Launch a kernel; function ``LAUNCH`` of the runtime table."""
+    def _launch(self, call: int, record: int, arguments: int, number: int) -> int:
+        """Launch a kernel unless the call is stopped; function ``LAUNCH`` of the runtime table."""
         words = (ctypes.c_int64 * (layout.RECORD_SIZE // 8)).from_address(record)
         addresses = (ctypes.c_int64 * max(number, 1)).from_address(arguments)
 
         def start() -> None:
+            if ctypes.c_int64.from_address(call + layout.CALL_STOP).value:
+                raise StoppedError("the call was stopped before it launched all its kernels")
             kernel = self._kernels[words[layout.RECORD_HANDLE // 8]]
             at = layout.RECORD_GRID // 8
             values = [ctypes.c_int64.from_address(a).value for a in addresses[:number]]

@@ -67,8 +67,9 @@ class Recorder(Protocol):
         dispatch: tuple[int, int, int],
         *,
         checked: bool,
+        work: int = 0,
     ) -> None:
-        """Record a launch."""
+        """Record a launch with its estimated number of instructions."""
         ...
 
 
@@ -82,6 +83,7 @@ class WebGpuKernel:
         self._symbols = tuple(var(f"s{k}") for k in range(shader.symbols))
         names: dict[str, Var] = {s.name: s for s in self._symbols}
         self._terms = tuple(parse_expr(text, names) for text in shader.sizes)
+        self._work = parse_expr(shader.work, names)
         self._sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._groups: dict[tuple[tuple[int, int, int], ...], Any] = {}
         self._made: tuple[Any, Any] | None = None
@@ -92,11 +94,12 @@ class WebGpuKernel:
         return self.shader.name.partition("$")[0]
 
     def sizes(self, symbols: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the bytes of the buffer of each binding."""
+        """Return the bytes of the buffer of each binding, then the work of a launch."""
         found = self._sizes.get(symbols)
         if found is None:
             values = dict(zip(self._symbols, symbols, strict=True))
-            found = tuple(evaluate(t, values) if isinstance(t, Expr) else 0 for t in self._terms)
+            terms = (*self._terms, self._work)
+            found = tuple(evaluate(t, values) if isinstance(t, Expr) else 0 for t in terms)
             if len(self._sizes) >= MOST_SIZES:
                 self._sizes.clear()
             self._sizes[symbols] = found
@@ -110,7 +113,7 @@ class WebGpuKernel:
         split = self._split(words)
         symbols = tuple(words[split : split + shader.symbols])
         pointers = (*words[:split], *words[split + shader.symbols :])
-        sizes = self.sizes(symbols)
+        *sizes, work = self.sizes(symbols)
         bound = [
             device.bind(self.name, pointers[k], size)
             for k, size in zip(shader.bindings, sizes, strict=True)
@@ -121,7 +124,8 @@ class WebGpuKernel:
         )
         pipeline, layout = self.pipeline()
         group = self._group(layout, bound)
-        device.record(pipeline, group, numbers, dispatch, checked=bool(shader.messages))
+        checked = bool(shader.messages)
+        device.record(pipeline, group, numbers, dispatch, checked=checked, work=work)
 
     def _split(self, words: Sequence[int]) -> int:
         """Return the number of buffer arguments before the integers."""

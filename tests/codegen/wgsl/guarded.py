@@ -41,6 +41,7 @@ class GuardedDevice(WebGpuDevice):
         self.edits: list[tuple[str, str]] = []
         """Replacements in the text of shaders, for mutants."""
         self.edited = 0
+        self._damaged: list[str] = []
         super().__init__(wgpu_module(), request_adapter())
         self.guard_loops()
 
@@ -59,7 +60,10 @@ class GuardedDevice(WebGpuDevice):
         return address
 
     def _free(self, address: int) -> None:
-        self.exact.pop(address, None)
+        if address in self.exact:
+            with self._entered():
+                self._inspect(address)
+            del self.exact[address]
         super()._free(address)
 
     def _at(self, address: int) -> tuple[Block, int]:
@@ -90,24 +94,29 @@ class GuardedDevice(WebGpuDevice):
         return super().pipeline(name, text, bindings)
 
     def damage(self) -> list[str]:
-        """Return the damaged bytes around all tensors, and around those without elements."""
-        found: list[str] = []
+        """Return the damaged bytes around all tensors since the last call."""
         with self._entered():
-            self._submit()
-            for address, size in self.exact.items():
-                block, _ = self._at(address)
-                data = bytes(self._device.queue.read_buffer(block.buffer))
-                wanted = np.full(block.size + 2 * GUARD, PATTERN, np.uint8)
-                end = GUARD + size
-                wanted[end : end + self.zeros[address]] = 0
-                actual = np.frombuffer(data, np.uint8)[: wanted.size]
-                differs = actual != wanted
-                differs[GUARD:end] = False
-                found += [
-                    f"byte {k - GUARD} of a buffer of {size} bytes is {actual[k]}"
-                    for k in np.flatnonzero(differs)[:3]
-                ]
+            for address in self.exact:
+                self._inspect(address)
+        found, self._damaged = self._damaged, []
         return found
+
+    def _inspect(self, address: int) -> None:
+        """Note the damaged bytes around a tensor."""
+        size = self.exact[address]
+        self._submit()
+        block, _ = self._at(address)
+        data = bytes(self._device.queue.read_buffer(block.buffer))
+        wanted = np.full(block.size + 2 * GUARD, PATTERN, np.uint8)
+        end = GUARD + size
+        wanted[end : end + self.zeros[address]] = 0
+        actual = np.frombuffer(data, np.uint8)[: wanted.size]
+        differs = actual != wanted
+        differs[GUARD:end] = False
+        self._damaged += [
+            f"byte {k - GUARD} of a buffer of {size} bytes is {actual[k]}"
+            for k in np.flatnonzero(differs)[:3]
+        ]
 
 
 @cache
