@@ -34,7 +34,7 @@ from .onnx_functions import with_definitions, with_functions_expanded
 from .onnx_schema import check_dtypes, checked_attributes
 from .opaque import opaque_call
 from .state_pairs import with_state
-from .tensors import Imported, TensorSequence
+from .tensors import Imported, StackedSequence, TensorSequence
 from .unsupported import (
     Unsupported,
     UnsupportedFormError,
@@ -326,7 +326,7 @@ class _Translator:
                 where=f"node {_label(node)!r}",
                 hint=CHECK_MODEL,
             ) from error
-        return [found] if isinstance(found, Imported | TensorSequence) else found
+        return [found] if isinstance(found, Imported | TensorSequence | StackedSequence) else found
 
     def _unsupported(self, node: Any, reason: str) -> Sequence[Datum]:
         """Return the results of an opaque call if they are allowed and of known types."""
