@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,39 @@ FEATURES = {"avx2": ("avx2",), "avx512": ("avx512", *features.TENSOR_FEATURES)}
 def capped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limit this machine to AVX2."""
     monkeypatch.setenv(host.HOST_FEATURES, "avx2")
+
+
+HELP = """
+import contextlib, io, runpy, sys
+sys.argv[1:] = ["--help"]
+for name in {names!r}:
+    text = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(text):
+            runpy.run_module(name, run_name="__main__")
+    except SystemExit as ended:
+        assert ended.code == 0, name
+    print(name, "--json" in text.getvalue())
+"""
+
+
+def programs() -> list[str]:
+    """Return the names of the modules that are programs."""
+    folder = Path(__file__).parent / "benchmarks"
+    found = [p for p in folder.rglob("*.py") if '__name__ == "__main__"' in p.read_text("utf-8")]
+    parts = (p.relative_to(folder.parents[1]).with_suffix("").parts for p in found)
+    return sorted(".".join(p).removesuffix(".__main__") for p in parts)
+
+
+def test_every_benchmark_starts() -> None:
+    names = programs()
+    assert "tests.benchmarks.exports" in names
+    done = subprocess.run(
+        [sys.executable, "-c", HELP.format(names=names)],
+        cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [word for name in names for word in (name, "True")]
 
 
 @pytest.mark.parametrize("kind", ["f32", "bytes", "bf16"])

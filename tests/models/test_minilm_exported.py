@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.amounts import IS_LONG
-from tests.benchmarks.exports import PARTS, SHAPES, measured
+from tests.benchmarks import export_memory
+from tests.benchmarks.exports import PARTS, SHAPES, measured, module
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
 
@@ -24,3 +25,14 @@ def test_results_equal_the_interpreters_at_two_shapes(name, tmp_path):
     found = measured(name, part, tmp_path, SHORT if emulated and not IS_LONG else SHAPES)
     assert found["weights_bytes"] > 90e6
     assert found["code_bytes"] < 1e6
+
+
+def test_processes_share_the_weights_in_memory(tmp_path):
+    found = export_memory.measure_memory(module(), tmp_path, starts=1)
+    assert found["equal_to_plain"]
+    most = found["c_arena_bytes"] + export_memory.PRIVATE
+    assert found["c_private_bytes"] <= most
+    assert found["python_private_bytes"] <= most
+    shared = export_memory.PROCESSES * export_memory.SHARE
+    assert found["pss_bytes"] <= 1.1 * found["weights_bytes"] + shared
+    assert found["weights_bytes"] <= export_memory.FILE
