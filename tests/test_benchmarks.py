@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,10 @@ from tilewright.codegen.sandbox import peak_loops
 from tilewright.target import features, host
 from tilewright.target.target import Target
 
-from tests.benchmarks import exports, harness, peaks, probes
+from tests.benchmarks import exports, harness, peaks, probes, webgpu
 from tests.benchmarks.kernels import convolution, matmul, rows
 from tests.benchmarks.kernels.case import Case, Goal
+from tests.codegen.export.pages import opened
 
 FEATURES = {"avx2": ("avx2",), "avx512": ("avx512", *features.TENSOR_FEATURES)}
 
@@ -163,3 +165,16 @@ def test_the_roof_is_that_of_the_level_that_the_bytes_fit_into() -> None:
 @pytest.mark.parametrize("family", [convolution.LAYERS, matmul.STATIC, matmul.ROWS])
 def test_rows_have_different_names(family: tuple[object, ...]) -> None:
     assert len(set(map(str, family))) == len(family) >= 12
+
+
+@pytest.mark.browser
+def test_a_model_is_compared_and_timed_in_a_page(chromium: str) -> None:
+    softmax = next(c for c in webgpu.CASES if c.name.startswith("softmax"))
+    small = replace(softmax, sizes={"n": 2})
+    with opened(chromium) as page:
+        times = webgpu.run(small, page, "")
+        assert times.keys() == {"own"}
+        assert times["own"] > 0
+        wrong = replace(small, reference=lambda x: x)
+        with pytest.raises(SystemExit, match="the results of own differ"):
+            webgpu.run(wrong, page, "")
