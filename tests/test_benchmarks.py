@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +17,10 @@ from tilewright.codegen.sandbox import peak_loops
 from tilewright.target import features, host
 from tilewright.target.target import Target
 
-from tests.benchmarks import exports, harness, peaks, probes
+from tests.benchmarks import exports, harness, peaks, probes, webgpu
 from tests.benchmarks.kernels import convolution, matmul, rows
 from tests.benchmarks.kernels.case import Case, Goal
+from tests.codegen.export.pages import opened
 
 FEATURES = {"avx2": ("avx2",), "avx512": ("avx512", *features.TENSOR_FEATURES)}
 
@@ -25,6 +29,39 @@ FEATURES = {"avx2": ("avx2",), "avx512": ("avx512", *features.TENSOR_FEATURES)}
 def capped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limit this machine to AVX2."""
     monkeypatch.setenv(host.HOST_FEATURES, "avx2")
+
+
+HELP = """
+import contextlib, io, runpy, sys
+sys.argv[1:] = ["--help"]
+for name in {names!r}:
+    text = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(text):
+            runpy.run_module(name, run_name="__main__")
+    except SystemExit as ended:
+        assert ended.code == 0, name
+    print(name, "--json" in text.getvalue())
+"""
+
+
+def programs() -> list[str]:
+    """Return the names of the modules that are programs."""
+    folder = Path(__file__).parent / "benchmarks"
+    found = [p for p in folder.rglob("*.py") if '__name__ == "__main__"' in p.read_text("utf-8")]
+    parts = (p.relative_to(folder.parents[1]).with_suffix("").parts for p in found)
+    return sorted(".".join(p).removesuffix(".__main__") for p in parts)
+
+
+def test_every_benchmark_starts() -> None:
+    names = programs()
+    assert "tests.benchmarks.exports" in names
+    done = subprocess.run(
+        [sys.executable, "-c", HELP.format(names=names)],
+        cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [word for name in names for word in (name, "True")]
 
 
 @pytest.mark.parametrize("kind", ["f32", "bytes", "bf16"])
@@ -128,3 +165,16 @@ def test_the_roof_is_that_of_the_level_that_the_bytes_fit_into() -> None:
 @pytest.mark.parametrize("family", [convolution.LAYERS, matmul.STATIC, matmul.ROWS])
 def test_rows_have_different_names(family: tuple[object, ...]) -> None:
     assert len(set(map(str, family))) == len(family) >= 12
+
+
+@pytest.mark.browser
+def test_a_model_is_compared_and_timed_in_a_page(chromium: str) -> None:
+    softmax = next(c for c in webgpu.CASES if c.name.startswith("softmax"))
+    small = replace(softmax, sizes={"n": 2})
+    with opened(chromium) as page:
+        times = webgpu.run(small, page, "")
+        assert times.keys() == {"own"}
+        assert times["own"] > 0
+        wrong = replace(small, reference=lambda x: x)
+        with pytest.raises(SystemExit, match="the results of own differ"):
+            webgpu.run(wrong, page, "")

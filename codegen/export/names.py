@@ -19,7 +19,7 @@ RESERVED: Final = frozenset({
     "abi_version", "open", "close", "live_models", "live_results", "trim", "model",
     "describe", "WEIGHTS_SIZE", "MOST_THREADS",
     "start", "alloc", "free", "release", "pool_parallel", "pool_close", "functions", "threads",
-    "python_call", "python_number", "python_runtime", "check_weights", "needs",
+    "python_call", "python_number", "python_runtime", "check_weights", "needs", "variant",
 })  # fmt: skip
 """The suffixes of ``NAME_`` that the interface and the loaders define for every model."""
 _LINKED: Final = (

@@ -64,11 +64,11 @@ def ended(process: subprocess.Popen[str]) -> None:
         raise RuntimeError(message)
 
 
-def c_process(folder: Path, work: Path) -> dict[str, float]:
+def c_process(folder: Path, work: Path, starts: int) -> dict[str, float]:
     """Return the medians of the figures of one C process at a time."""
-    rows: list[list[float]] = []
-    for _ in range(STARTS):
-        process, figures = started(built(folder), work / "c")
+    command, rows = built(folder), list[list[float]]()
+    for _ in range(starts):
+        process, figures = started(command, work / "c")
         rows.append([*figures, rollup(process.pid, "Private_Dirty")])
         ended(process)
     mapped, opened, first, call, arena, private = map(statistics.median, zip(*rows, strict=True))
@@ -83,11 +83,11 @@ def c_process(folder: Path, work: Path) -> dict[str, float]:
     }
 
 
-def python_process(folder: Path, work: Path) -> dict[str, float]:
+def python_process(folder: Path, work: Path, starts: int) -> dict[str, float]:
     """Return the medians of the figures of one Python process at a time."""
     command = [sys.executable, "-I", str(PROGRAMS / "memory.py"), str(folder)]
     rows: list[list[float]] = []
-    for _ in range(STARTS):
+    for _ in range(starts):
         process, figures = started(command, work / "python")
         rows.append(figures)
         ended(process)
@@ -114,8 +114,11 @@ def results(folder: Path, out: Path) -> bytes:
     return out.read_bytes()
 
 
-def measure_memory(module: tw.Module, work: Path) -> dict[str, float]:
-    """Export the model with packed and with plain weights, measure, and print the table."""
+def measure_memory(module: tw.Module, work: Path, starts: int = STARTS) -> dict[str, float]:
+    """Export the model with packed and with plain weights, measure, and print the table.
+
+    The figures of one process are the medians of ``starts`` processes.
+    """
     target = tw.Target("cpu", threads=1)
     packed, plain = (
         tw.export(
@@ -125,7 +128,7 @@ def measure_memory(module: tw.Module, work: Path) -> dict[str, float]:
     )
     file = packed / "minilm.safetensors"
     size = file.stat().st_size
-    in_c, in_python = c_process(packed, work), python_process(packed, work)
+    in_c, in_python = c_process(packed, work, starts), python_process(packed, work, starts)
     pss, equal = together(packed, work), results(packed, work / "a") == results(plain, work / "b")
     opened = readable(file)
     mb = f"{in_c['arena_bytes'] / MB:.1f}"

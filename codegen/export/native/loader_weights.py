@@ -59,8 +59,11 @@ class _Weights:
             raise ModelError(f"{path}: {problem}")
 
     def _mapped(self, size: int) -> np.ndarray:
+        """Map the file; Linux enters all pages at once, which a first call would do one by one."""
+        whole = getattr(mmap, "MAP_POPULATE", 0)
+        how = {"flags": mmap.MAP_SHARED | whole, "prot": mmap.PROT_READ} if whole else {}
         try:
-            mapped = mmap.mmap(self._file, 0, access=mmap.ACCESS_READ)
+            mapped = mmap.mmap(self._file, 0, **(how or {"access": mmap.ACCESS_READ}))
         except (OSError, ValueError):  # some file systems cannot map files
             self.copied = True
             return self._read(size)

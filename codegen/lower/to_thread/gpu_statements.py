@@ -125,6 +125,10 @@ class ThreadLowering(StatementLowering):
         role = statement.threads if isinstance(statement, loop.Block) else None
         return isinstance(role, Atomic | Combined)
 
+    def _value(self, store: loop.Store) -> loop.Element:
+        """Return the value of a store; a GPU has an instruction for the maximum with NaN."""
+        return store.value
+
     def _store(self, store: loop.Store, context: LoweringContext) -> None:
         update = update_of(store) if self._atomic else None
         if update is None or store.buffer.scope not in POINTERS:

@@ -398,8 +398,20 @@ class StatementLowering:
             return
         elements = self._elements(context)
         elements.check(store.buffer, store.indices)
-        value = elements.typed(_with_new_value_first(store), store.buffer.dtype)
+        value = elements.typed(self._value(store), store.buffer.dtype)
         self._write(target, store.indices, widen(value, context.count), elements)
+
+    def _value(self, store: loop.Store) -> loop.Element:
+        """Return the value of a store; the result so far is the right operand of a maximum.
+
+        The left operand is tested for NaN beside the comparison, so that a chain of maxima or
+        minima does not wait for these tests.
+        """
+        found = update_of(store) if store.buffer.dtype.is_float else None
+        if found is None or found[0] not in ("max", "min"):
+            return store.value
+        step = found[1]
+        return replace(step, left=step.right, right=step.left)
 
     def _write(
         self, target: ElementAddress, indices: tuple[Expr, ...], value: Value, elements: Elements
@@ -465,19 +477,6 @@ class StatementLowering:
                 store if guard is TRUE else loop.If(_at(guard, context, k), store), alone
             )
         self._bound = vectors
-
-
-def _with_new_value_first(store: loop.Store) -> loop.Element:
-    """Return the value of a store; the result so far is the right operand of a maximum or minimum.
-
-    The left operand is tested for NaN beside the comparison, so that a chain of maxima does not
-    wait for these tests.
-    """
-    found = update_of(store) if store.buffer.dtype.is_float else None
-    if found is None or found[0] not in ("max", "min"):
-        return store.value
-    step = found[1]
-    return replace(step, left=step.right, right=step.left)
 
 
 def _extracted(value: Value, lane: int) -> Value:

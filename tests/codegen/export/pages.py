@@ -77,6 +77,7 @@ class Page:
     def __init__(self, pool: ThreadPoolExecutor, page: Any, folders: dict[str, Path]) -> None:
         self._pool, self._page, self._folders = pool, page, folders
         self.progress: list[dict[str, Any]] = []
+        self.patience = 120.0
 
     def serve(self, name: str, folder: Path) -> str:
         """Serve a directory; return its address."""
@@ -86,7 +87,7 @@ class Page:
     def run(self, script: str, *arguments: Any) -> Any:
         """Return the result of an asynchronous function of the page."""
         call = f"async (given) => (await ({script})(...given))"
-        return self._pool.submit(self._page.evaluate, call, list(arguments)).result(120)
+        return self._pool.submit(self._page.evaluate, call, list(arguments)).result(self.patience)
 
 
 def _answer(folders: Mapping[str, Path], route: Any) -> None:

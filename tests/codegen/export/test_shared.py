@@ -67,7 +67,7 @@ EXPECTED = {
     "no output": r"14 -1 the pointer that receives the model is null",
     "version": r"15 -1 the runtime has ABI version 1, but the library requires 2",
     "size": r"15 -1 the runtime has a size of 1 bytes, but the library requires at least 64",
-    "later field": r"15 -1 the runtime has unknown fields that are not zero, after the first 80 ",
+    "later field": r"15 -1 the runtime has unknown fields that are not zero, after the first 88 ",
     "later size": r"0 -1 $",
     "threads -3": r"19 -1 expected 1 to 65536 threads, got -3",
     "threads 0": r"19 -1 expected 1 to 65536 threads, got 0",

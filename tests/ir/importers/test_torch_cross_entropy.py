@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.modules.linear_cross_entropy  # registers the operators
 
 from tests.ir.importers.exported import same_as_pytorch
-
-pytest.importorskip("torch.nn.modules.linear_cross_entropy")  # registers the operators
 
 BATCH = {0: torch.export.Dim("n")}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from torch._higher_order_ops.associative_scan import associative_scan_op
 
 import tilewright as tw
@@ -46,7 +47,6 @@ def test_a_generic_scan_has_any_length(reverse: bool) -> None:
 
 
 def configured(kind: str, **values: Any) -> torch.nn.Module:
-    transformers = pytest.importorskip("transformers")
     config = transformers.AutoConfig.for_model(
         kind, vocab_size=96, hidden_size=16, num_hidden_layers=1, state_size=4, time_step_rank=2,
         use_cache=False, **values,

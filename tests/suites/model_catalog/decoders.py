@@ -11,8 +11,12 @@ from .rows import Model, Values
 _TOKENS: Values = {"input_ids": "i96 batch length"}
 
 
-def _lm(name: str, family: str = "decoder", *, kind: str = "", **values: Any) -> Model:
-    return row(name, family, "AutoModelForCausalLM", _TOKENS, {**TEXT, **values}, kind=kind)
+def _lm(
+    name: str, family: str = "decoder", *, kind: str = "", without: str = "", **values: Any
+) -> Model:
+    """Return the row of a decoder; ``without`` is a value that its configuration computes."""
+    known = {n: v for n, v in TEXT.items() if n != without}
+    return row(name, family, "AutoModelForCausalLM", _TOKENS, {**known, **values}, kind=kind)
 
 
 def _fixed(name: str, family: str = "state space", **values: Any) -> Model:
@@ -68,8 +72,9 @@ MODELS: Final = (
     _lm("gptj", rotary_dim=4),
     _lm("codegen", rotary_dim=4),
     _lm("opt", ffn_dim=64, word_embed_proj_dim=32),
-    _lm("falcon", num_kv_heads=2, new_decoder_architecture=True),
-    _lm("falcon_alibi", kind="falcon", alibi=True, multi_query=False, parallel_attn=False),
+    _lm("falcon", without="head_dim", num_kv_heads=2, new_decoder_architecture=True),
+    _lm("falcon_alibi", kind="falcon", without="head_dim", alibi=True, multi_query=False,
+        parallel_attn=False),
     _lm("mpt", d_model=32, n_heads=4, n_layers=2, max_seq_len=64),
     _lm("modernbert-decoder", local_attention=4, global_attn_every_n_layers=2),
     *map(_moe, (

@@ -35,7 +35,7 @@ static void show(const char *name, int32_t code, const tw_error *error) {
 
 int main(int argc, char **argv) {
   tw_runtime runtime = {sizeof runtime, TW_ABI_VERSION, 0, counted_alloc, counted_free,
-                        0, 1, 0, 0, 0};
+                        0, 1, 0, 0, 0, 0};
   tw_runtime other = runtime;
   struct {
     tw_runtime known;
