@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -24,6 +24,7 @@ from .inputs import random_inputs, shapes_text
 from .integer_ranges import integer_ranges
 from .jobs import JobCanceledError, Progress
 from .protocol_runs import KernelTime, Measurement, Roof, RoofLevel, Verdict
+from .rates import with_shares
 from .recent_users import RECENT
 from .render import Samples
 
@@ -296,8 +297,8 @@ class Bench:
                 report=progress, cancel=_cancel_token(progress), timeout=TIMEOUT,
             )  # fmt: skip
         own = self.given is not None and self.given.fit(function, samples)
-        total = max(measured.median, sum(measured.kernels.values()))
-        return Measurement(
+        kernels = measured.kernels.items()
+        found = Measurement(
             state=compiled.node,
             function=name,
             shapes=shapes_text(samples),
@@ -306,22 +307,15 @@ class Bench:
             low=measured.low,
             high=measured.high,
             compile_ms=compiled.milliseconds,
-            kernels=_kernels(measured.kernels, measured.launches, total),
+            kernels=[KernelTime(k, measured.launches[k], t, 0.0) for k, t in kernels],
             conditions=options.text(measured.threads) + (", given inputs" if own else ""),
             alone=measured.alone,
             emulated=self.target.kind == "simt",
-            total=total,
-            outside=max(0.0, total - sum(measured.kernels.values())),
+            total=0.0,
+            outside=0.0,
             machine=dict(measured.machine),
         )
-
-
-def _kernels(
-    times: Mapping[str, float], calls: Mapping[str, int], total: float
-) -> list[KernelTime]:
-    """Return the times of the kernels with their shares of the entire call."""
-    whole = total or 1.0
-    return [KernelTime(k, calls[k], time, time / whole) for k, time in times.items()]
+        return with_shares(found)
 
 
 @contextmanager

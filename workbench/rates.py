@@ -45,6 +45,16 @@ def with_rates(
     return _compared(rated, roof, known)
 
 
+def with_shares(measurement: Measurement) -> Measurement:
+    """Return a measurement with its total, the time outside of kernels, and their shares."""
+    kernels = sum(k.microseconds for k in measurement.kernels)
+    total = max(measurement.median, kernels)
+    whole = total or 1.0
+    shared = [replace(k, share=k.microseconds / whole) for k in measurement.kernels]
+    outside = max(0.0, total - kernels)
+    return replace(measurement, kernels=shared, total=total, outside=outside)
+
+
 def with_roof(measurement: Measurement, roof: Roof) -> Measurement:
     """Return a measurement with the shares of another roof."""
     known = frozenset(k.function for k in measurement.kernels if k.roof is not None)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any, cast
 
 import anywidget
 import traitlets
 
 from ..calls import checked_call
-from ..errors import TilewrightError
 from ..ir.loop.nodes import PrimFunc
 from ..ir.module import Module
 from ..schedules import Schedule
 from ..schedules.targets import program_target
 from ..target.target import Target
+from .assets import STATIC, asset
 from .page.benches import bench_of
 from .page.channel import Pages
 from .page.kernel_loop import probe_of_kernel
@@ -27,14 +25,6 @@ from .roofline import Roofline
 from .serialization import Plain, to_plain, update_to_plain
 from .session import Session
 from .snapshot import snapshot_html, snapshot_text
-
-STATIC = Path(__file__).parent / "static"
-
-
-class AssetsMissingError(TilewrightError):
-    """The browser assets were not built."""
-
-    title = "Missing assets"
 
 
 class Workbench(anywidget.AnyWidget):
@@ -103,8 +93,8 @@ class Workbench(anywidget.AnyWidget):
             self.session.add_size_set(name, values)
         model_id = uuid.uuid4().hex
         super().__init__(
-            _esm=_asset(STATIC / "widget.js"),
-            _css=_asset(STATIC / "widget.css"),
+            _esm=asset(STATIC / "widget.js"),
+            _css=asset(STATIC / "widget.css"),
             _height=height,
             _id=model_id,
             model_id=model_id,
@@ -159,14 +149,3 @@ class Workbench(anywidget.AnyWidget):
             "text/html": snapshot_html(self.session),
         }
         return {**static, **data, "text/plain": static["text/plain"]}, metadata
-
-
-@cache
-def _asset(path: Path) -> str:
-    if not path.exists():
-        raise AssetsMissingError(
-            f"file {path.name!r} does not exist",
-            where=str(path.parent),
-            hint="run `make assets` in a checkout; a wheel contains the file",
-        )
-    return path.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import tilewright as tw
 from tilewright.codegen.errors import RunCrashedError
 from tilewright.workbench.bench import Bench
 from tilewright.workbench.protocol_runs import KernelTime, Measurement, Roof, RoofLevel
-from tilewright.workbench.rates import counted, predicted_rates, with_rates, with_roof
+from tilewright.workbench.rates import counted, predicted_rates, with_rates, with_roof, with_shares
 
 from tests.workbench.conftest import MATMUL, NETWORK
 
@@ -200,3 +200,18 @@ def test_the_prediction_of_an_unmeasured_kernel_follows_its_schedule() -> None:
         assert predicted_rates(program, name, samples, ROOF) is None
     integers = tw.parse(MATMUL.replace("f32", "i32").replace("0.0", "0"))
     assert predicted_rates(integers, "matmul", {"n": 4}, ROOF) is None
+
+
+@pytest.mark.parametrize(
+    ("times", "total", "outside"), [((4.0, 2.0), 8.0, 2.0), ((9.0, 3.0), 12.0, 0.0), ((), 8.0, 8.0)]
+)
+def test_shares_are_of_the_call_or_of_all_kernels(times, total: float, outside: float) -> None:
+    kernels = [KernelTime(f"k{n}", 1, time, 0.0) for n, time in enumerate(times)]
+    found = with_shares(measured(*kernels))
+    assert (found.total, found.outside) == (total, outside)
+    assert [k.share for k in found.kernels] == [time / total for time in times]
+
+
+def test_kernels_without_a_time_have_no_share() -> None:
+    empty = replace(measured(KernelTime("k", 0, 0.0, 0.0)), median=0.0)
+    assert with_shares(empty).kernels[0].share == 0.0

@@ -10,7 +10,7 @@ from IPython.core.formatters import DisplayFormatter
 
 import tilewright as tw
 from tilewright.workbench import widget
-from tilewright.workbench.widget import STATIC, AssetsMissingError
+from tilewright.workbench.assets import STATIC, AssetsMissingError
 
 if TYPE_CHECKING:
     from pathlib import Path

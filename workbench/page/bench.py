@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
@@ -23,12 +22,14 @@ from ...ir.module import Function, Module
 from ...schedules import State
 from ...schedules.history import Node
 from ...target.target import Target
+from ..assets import STATIC, asset
 from ..bench import Bench
 from ..given_inputs import GivenInputs
 from ..inputs import shapes_text
 from ..jobs import Progress
 from ..protocol_gpu import GpuClose
 from ..protocol_runs import Measurement, Verdict
+from ..rates import with_shares
 from ..recent_users import RECENT
 from ..render import Samples
 from .channel import PageChannel, Pages
@@ -40,7 +41,7 @@ from .times import PageTimes, taken_times
 Array = NDArray[Any]
 R = TypeVar("R")
 
-MODULE: Final = Path(__file__).parents[1] / "static" / "gpu.js"
+MODULE: Final = STATIC / "gpu.js"
 """The module that a page loads to run kernels."""
 
 
@@ -119,7 +120,7 @@ class PageBench(Bench):
         """Return the GPU of the page, opened for the first run."""
         if self._device is None:
             progress(-1.0, "opening the GPU of the page")
-            device = PageDevice.opened(channel, MODULE.read_text(encoding="utf-8"), self.target)
+            device = PageDevice.opened(channel, asset(MODULE), self.target)
             self._device = (self._client, device)
         return self._device[1]
 
@@ -243,8 +244,7 @@ def _measurement(
     program: PageProgram, name: str, samples: Samples, times: PageTimes, conditions: str
 ) -> Measurement:
     facts = program.device.page.facts
-    total = max(times.median, sum(k.microseconds for k in times.kernels))
-    return Measurement(
+    found = Measurement(
         state=program.node,
         function=name,
         shapes=shapes_text(samples),
@@ -253,12 +253,12 @@ def _measurement(
         low=times.low,
         high=times.high,
         compile_ms=program.milliseconds,
-        kernels=times.kernels_of(total),
+        kernels=list(times.kernels),
         conditions=conditions,
         alone=True,
         emulated=False,
-        total=total,
-        outside=max(0.0, total - sum(k.microseconds for k in times.kernels)),
+        total=0.0,
+        outside=0.0,
         machine={
             "gpu": facts.name + (" (on the processor)" if facts.software else ""),
             "browser": facts.browser,
@@ -266,6 +266,7 @@ def _measurement(
             "calls_per_sample": str(times.repeats),
         },
     )
+    return with_shares(found)
 
 
 def _on_host(result: Any) -> Array:

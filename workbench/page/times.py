@@ -64,13 +64,6 @@ class PageTimes:
         """The upper bound of the median."""
         return confidence(self.samples)[1]
 
-    def kernels_of(self, total: float) -> list[KernelTime]:
-        """Return the kernels with their shares of a call."""
-        return [
-            KernelTime(k.function, k.calls, k.microseconds, k.microseconds / (total or 1.0))
-            for k in self.kernels
-        ]
-
 
 def clock_text(samples: GpuSamples, step: float) -> str:
     """Return how times were taken, equal for all measurements of a page.

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import tilewright as tw
 from tilewright.schedules import Schedule
+from tilewright.workbench.assets import STATIC
 from tilewright.workbench.page.benches import bench_of
 from tilewright.workbench.page.channel import Pages
 from tilewright.workbench.serialization import to_plain, update_to_plain
 from tilewright.workbench.session import Session
-from tilewright.workbench.widget import STATIC
 
 from tests.codegen.wgsl.tint import OPTIONS
 

@@ -10,6 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright.ir.dtype import f32
 from tilewright.ir.module import Constant
+from tilewright.workbench.page import bench
 from tilewright.workbench.protocol_gpu import MOST_BYTES, GpuFailure, GpuKeep, GpuOpen
 
 from tests.waiting import wait_until
@@ -18,6 +19,7 @@ from tests.workbench.page.fake_page import FakePage, facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.workbench.page.conftest import Paged
 
@@ -209,3 +211,13 @@ def test_a_program_for_browsers_runs_in_workbenches_only() -> None:
     exe = tw.compile(tw.parse(GATHER), tw.Target("webgpu", where="browser"))
     with pytest.raises(tw.TilewrightError, match="runs kernels in the page of a workbench"):
         exe(np.ones(2, np.float32), np.zeros(300, np.int32))
+
+
+def test_a_checkout_without_the_module_says_what_to_build(
+    paged: Callable[..., Paged], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(bench, "MODULE", tmp_path / "absent.js")
+    opened = paged()
+    opened.run("compile")
+    assert opened.problem.title == "Missing assets"
+    assert "make assets" in opened.problem.hint
