@@ -19,7 +19,7 @@ from tests.amounts import IS_LONG, amount
 from tests.fuzz.graphs import plans, walks
 from tests.fuzz.graphs.cases import GraphCase, GraphMinimizer, fails, smaller
 from tests.fuzz.graphs.families import FAMILIES
-from tests.fuzz.graphs.inputs import arguments, sizes
+from tests.fuzz.graphs.inputs import WORK, arguments, sizes, work
 from tests.fuzz.graphs.oracles import GraphOriginal
 from tests.fuzz.graphs.program import GraphProgram
 from tests.fuzz.graphs.walks import COUNTED, DefectError, advance, complete, start, toward
@@ -185,3 +185,10 @@ def test_data_of_one_seed_are_equal():
     found = sizes(random.Random(1), program, program.function, "prime")
     one, other = (arguments(program, found, 3) for _ in range(2))
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_sizes_of_much_work_are_the_least_that_were_tried() -> None:
+    """Nested loops that run a kernel per pair of elements keep the interpreter busy for minutes."""
+    program = FAMILIES["repeated"](random.Random(181000197))
+    found = sizes(random.Random(1), program, program.function, "prime")
+    assert WORK["prime"] < work(program, found) < 10**8

@@ -213,7 +213,7 @@ def test_a_program_for_browsers_runs_in_workbenches_only() -> None:
         exe(np.ones(2, np.float32), np.zeros(300, np.int32))
 
 
-def test_a_checkout_without_the_module_says_what_to_build(
+def test_a_missing_module_is_reported_by_name(
     paged: Callable[..., Paged], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(bench, "MODULE", tmp_path / "absent.js")
